@@ -1,0 +1,1 @@
+"""Arithmetic: numbers in, numbers out. No SQL, no HTTP, no printing."""

@@ -1,0 +1,1 @@
+"""The only writer of the knowledge base: reading, parsing, resolving and building."""

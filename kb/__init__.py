@@ -1,0 +1,1 @@
+"""The SQL knowledge base: tables, queries, search, citation graph, export and the command line."""

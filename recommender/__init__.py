@@ -1,0 +1,1 @@
+"""Question to Answer: applicability, ranking, plans, evidence."""

@@ -1,0 +1,1 @@
+"""The vocabulary: schemes, levels, bottlenecks, techniques and their declared effects (stdlib only)."""

@@ -1,0 +1,1 @@
+"""The web face: REST and HTML over the same Answer."""
