@@ -1,0 +1,104 @@
+"""Packaged data → database: deterministic, one transaction, user rows kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kb.db import DataVersion
+
+if TYPE_CHECKING:
+    from sqlmodel import Session
+
+PACKAGES = ("costmodel", "ingest", "taxonomy")
+
+
+def data_files() -> Iterator[tuple[str, Path]]:
+    """Every packaged data file, sorted by package and path."""
+    for package in PACKAGES:
+        root = Path(str(resources.files(package))) / "data"
+        for path in sorted(root.rglob("*")):
+            if path.is_file():
+                yield f"{package}/{path.relative_to(root).as_posix()}", path
+
+
+def code_files() -> Iterator[tuple[str, Path]]:
+    """The modules whose change alters what is built from the same data."""
+    for package, names in {
+        "ingest": ("build", "catalogue", "identifiers", "literature", "references", "resolve", "roles"),
+        "kb": ("models", "search"),
+        "taxonomy": ("load", "model"),
+    }.items():
+        root = Path(str(resources.files(package)))
+        for name in names:
+            path = root / f"{name}.py"
+            if path.is_file():
+                yield f"{package}/{name}.py", path
+
+
+def all_files() -> list[tuple[str, Path]]:
+    return [*data_files(), *code_files()]
+
+
+def data_stamp() -> str:
+    """A cheap fingerprint: names, sizes and modification times."""
+    digest = hashlib.sha256()
+    for name, path in all_files():
+        state = path.stat()
+        digest.update(f"{name}:{state.st_size}:{state.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+def data_digest() -> str:
+    """The content's fingerprint: the same bytes give the same value on every machine."""
+    digest = hashlib.sha256()
+    for name, path in all_files():
+        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def data_version() -> DataVersion:
+    return DataVersion(stamp=data_stamp(), digest=data_digest)
+
+
+def build(session: Session) -> None:
+    """Fills the database from packaged data, replacing packaged rows and keeping the user's."""
+    from kb.search import rebuild
+
+    from ingest.catalogue import load_catalogue
+    from ingest.literature import load_surveys
+
+    load_surveys(session)
+    load_catalogue(session)
+    rebuild(session, extra_documents())
+
+
+def extra_documents() -> list[dict[str, object]]:
+    """Models and hardware for the search index; they live in the cost model's catalogues, not in tables."""
+    from costmodel.catalogue import all_hardware, all_models
+
+    documents: list[dict[str, object]] = []
+    for model in all_models().values():
+        documents.append(
+            {
+                "type": "model",
+                "id": model.slug,
+                "title": model.name,
+                "body": f"{model.family} {model.hf_id} {model.attention} {'mixture of experts' if model.is_moe else 'dense'}",
+                "year": None,
+            }
+        )
+    for device in all_hardware().values():
+        documents.append(
+            {
+                "type": "hardware",
+                "id": device.slug,
+                "title": device.name,
+                "body": f"{device.vendor} {device.device_class} {device.architecture}",
+                "year": device.launch_year,
+            }
+        )
+    return documents

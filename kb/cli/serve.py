@@ -1,0 +1,39 @@
+"""`kb serve`: the web interface and the REST API."""
+
+from __future__ import annotations
+
+import click
+
+from kb.cli.common import Output, output_options, prepare_database
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on."
+)
+@output_options
+def command(host: str, port: int, output: Output) -> None:
+    """Serve the web interface and the REST API."""
+    import socket
+
+    url = prepare_database(output)
+    # Binding first: a busy port is then one line, not a server's log.
+    probe = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        probe.bind((host, port))
+    except (OSError, OverflowError) as error:
+        probe.close()
+        raise click.UsageError(
+            f"cannot listen on {host}:{port} ({error}) — choose another with --port"
+        ) from error
+    import uvicorn
+    from web.app import create_app
+
+    config = uvicorn.Config(create_app(url), log_level="warning", access_log=False)
+    actual = probe.getsockname()[1]
+    output.note(
+        f"kb is at http://{'127.0.0.1' if host in ('0.0.0.0', '') else host}:{actual}/ (Ctrl-C stops it)"
+    )
+    uvicorn.Server(config).run(sockets=[probe])
