@@ -94,7 +94,8 @@ class Bottleneck:
 class Effect:
     """One change of a `costmodel.specs.Deployment` field: `field op value`.
 
-    `value` is a number, a string (formats, kernels), a boolean, or `knob:NAME` (the knob's value).
+    `value` is a number, a string (formats, kernels), a boolean, `knob:NAME` (the knob's value), or a formula such
+    as `= kv_groups / model.heads`; `taxonomy.effects.effect_value` computes it.
     A technique is a list of effects applied in order; a new technique needs a file, not code.
     """
 
@@ -128,7 +129,7 @@ class Requirement:
     min_compute_capability: float | None = None  # NVIDIA devices only
     min_devices: int = 1
     host_link: bool = False  # needs a path to host memory
-    model: tuple[str, ...] = ()  # any of: moe, dense, attention, mha, sliding-window, ssm, relu
+    model: tuple[str, ...] = ()  # all of: moe, dense, attention, mha, gqa, sliding-window, ssm, relu, encoder-decoder
     min_batch: int = 1
     reuse: bool = False  # needs prompt tokens shared between requests (cache_hit_rate > 0)
     request_rate: bool = False  # matters only under a request rate
