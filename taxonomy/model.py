@@ -129,7 +129,9 @@ class Requirement:
     min_compute_capability: float | None = None  # NVIDIA devices only
     min_devices: int = 1
     host_link: bool = False  # needs a path to host memory
-    model: tuple[str, ...] = ()  # all of: moe, dense, attention, mha, gqa, sliding-window, ssm, relu, encoder-decoder
+    model: tuple[
+        str, ...
+    ] = ()  # all of: moe, dense, attention, mha, gqa, sliding-window, ssm, relu, encoder-decoder
     min_batch: int = 1
     reuse: bool = False  # needs prompt tokens shared between requests (cache_hit_rate > 0)
     request_rate: bool = False  # matters only under a request rate
