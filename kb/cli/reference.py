@@ -1,0 +1,43 @@
+"""The command reference as Markdown, from the commands' own help: `python -m kb.cli.reference > docs/cli.md`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from kb.cli import COMMANDS, cli
+
+
+def help_text(command: click.Command, path: str) -> str:
+    context = click.Context(command, info_name=path, max_content_width=80, terminal_width=80)
+    return command.get_help(context)
+
+
+def reference() -> str:
+    """One section for each command and sub-command, in the order of `kb --help`."""
+    parts = [
+        "# Command reference",
+        "",
+        "Generated from `--help` by `python -m kb.cli.reference > docs/cli.md`; a test keeps it in step.",
+        "",
+        "## kb",
+        "",
+        f"```text\n{help_text(cli, 'kb')}\n```",
+    ]
+    for name, (module, _summary) in COMMANDS.items():
+        command = import_module(module).command
+        parts += ["", f"## kb {name}", "", f"```text\n{help_text(command, f'kb {name}')}\n```"]
+        if isinstance(command, click.Group):
+            for child, sub in command.commands.items():
+                parts += [
+                    "",
+                    f"### kb {name} {child}",
+                    "",
+                    f"```text\n{help_text(sub, f'kb {name} {child}')}\n```",
+                ]
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")
