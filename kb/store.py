@@ -206,11 +206,14 @@ def find_work(reader: Reader, text: str) -> Row:
     row = reader.one("SELECT * FROM work WHERE slug = :key", {"key": key.lower()})
     if row is not None:
         return row
-    for scheme, value in identifier_guesses(key):
+    from kb.identifiers import identify
+
+    found = identify(key)
+    if found is not None:
         row = reader.one(
             "SELECT work.* FROM identifier JOIN work ON work.id = identifier.work_id"
             " WHERE identifier.scheme = :scheme AND identifier.value = :value ORDER BY work.id",
-            {"scheme": scheme, "value": value},
+            {"scheme": found.scheme, "value": found.value},
         )
         if row is not None:
             return row
@@ -218,20 +221,6 @@ def find_work(reader: Reader, text: str) -> Row:
     raise NotFound(
         "paper", text, get_close_matches(key.lower(), slugs, n=3, cutoff=0.5), hint="see: kb search WORDS"
     )
-
-
-def identifier_guesses(text: str) -> list[tuple[str, str]]:
-    """(scheme, normalised value) pairs that a pasted identifier may mean."""
-    from kb.identifiers import normalise_arxiv, normalise_doi
-
-    guesses = []
-    arxiv = normalise_arxiv(text)
-    if arxiv is not None:
-        guesses.append(("arxiv", arxiv[0]))
-    doi = normalise_doi(text)
-    if doi is not None:
-        guesses.append(("doi", doi))
-    return guesses
 
 
 def get_paper(reader: Reader, text: str) -> Row:
