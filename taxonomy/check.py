@@ -57,7 +57,7 @@ class Faults:
 
 
 @lru_cache(maxsize=64)
-def _hints(cls: type) -> dict[str, Any]:
+def _hints(cls: Any) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
@@ -69,7 +69,8 @@ def _fields(cls: Any) -> dict[str, bool]:
 
 def build(cls: type[T], table: Mapping[str, Any], file: str, entry: str, faults: Faults) -> T | None:
     """`table` as an object of dataclass `cls`; unknown, missing and mistyped fields become faults."""
-    known = _fields(cls)
+    plain: Any = cls
+    known = _fields(plain)
     before = len(faults.lines)
     for name in table:
         if name not in known:
@@ -78,7 +79,7 @@ def build(cls: type[T], table: Mapping[str, Any], file: str, entry: str, faults:
         if needed and name not in table:
             faults.add(file, entry, name, "is missing")
     values = {
-        name: _convert(_hints(cls)[name], value, file, f"{entry} {name}".strip(), faults)
+        name: _convert(_hints(plain)[name], value, file, f"{entry} {name}".strip(), faults)
         for name, value in table.items()
         if name in known
     }

@@ -39,7 +39,8 @@ def _defaults(cls: Any) -> tuple[tuple[str, Any], ...]:
 
 def _plain(item: Any) -> dict[str, Any]:
     kept: dict[str, Any] = {}
-    for name, default in _defaults(type(item)):
+    kind: Any = type(item)
+    for name, default in _defaults(kind):
         value = getattr(item, name)
         if default is not MISSING and value == default:
             continue

@@ -143,7 +143,7 @@ def load_relations() -> tuple[Relation, ...]:
     faults = Faults()
     columns = ("a", "b", "kind", "condition", "source", "basis")
     relations: list[Relation] = []
-    with (data_root() / "relations.csv").open(encoding="utf-8", newline="") as text:
+    with (data_root() / "relations.csv").open("r", encoding="utf-8") as text:
         reader = csv.DictReader(text)
         if tuple(reader.fieldnames or ()) != columns:
             raise DataError(
