@@ -29,7 +29,7 @@ def code_files() -> Iterator[tuple[str, Path]]:
     """The modules whose change alters what is built from the same data."""
     for package, names in {
         "ingest": ("build", "catalogue", "identifiers", "literature", "references", "resolve", "roles"),
-        "kb": ("models", "search"),
+        "kb": ("models", "search", "search_index", "search_query"),
         "taxonomy": ("load", "model"),
     }.items():
         root = Path(str(resources.files(package)))

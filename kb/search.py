@@ -1,0 +1,436 @@
+"""Search over papers, techniques, surveys, models and hardware: one function, one answer for all faces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from kb.errors import InvalidQuery
+from kb.reader import Reader, Row
+from kb.search_backends import BACKENDS, Backend
+from kb.search_query import FACET_FIELDS, Clause, Filter, Query, Term, lookups, parse_query, words
+from kb.store import encode_cursor
+from kb.text import fold
+
+SORTS = ("relevance", "year", "cited", "title")
+TYPES = ("paper", "technique", "survey", "model", "hardware")
+FACETS = ("type", "level", "bottleneck", "phase", "training", "survey", "kind", "role", "year")
+MAX_LIMIT = 200
+SNIPPET_CHARACTERS = 160
+EXACT_SCORE = 100.0  # above any text score: an identifier or a full name is what was meant
+
+ORDERS = {
+    "relevance": "score DESC, d.surveys DESC, d.year DESC, d.type, d.key",
+    "year": "d.year IS NULL, d.year DESC, score DESC, d.type, d.key",
+    "cited": "d.surveys DESC, score DESC, d.year DESC, d.type, d.key",
+    "title": "lower(d.title), d.type, d.key",
+}
+
+
+def rebuild(session: Any, documents: Any = (), *, backend: str | None = None) -> int:
+    """Makes the index anew; see `kb.search_index.rebuild`."""
+    from kb.search_index import rebuild as build_index
+
+    return build_index(session, documents, backend=backend)
+
+
+@dataclass
+class Selection:
+    """The SQL of a query: common table expressions, joins, conditions, the score, and parameters."""
+
+    ctes: list[str] = field(default_factory=list)
+    source: str = "search_document d"
+    score: str = "d.boost"
+    where: list[str] = field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def bind(self, value: Any) -> str:
+        name = f"p{len(self.parameters)}"
+        self.parameters[name] = value
+        return f":{name}"
+
+    def sql(self, columns: str, tail: str = "") -> str:
+        head = f"WITH {', '.join(self.ctes)} " if self.ctes else ""
+        where = f" WHERE {' AND '.join(self.where)}" if self.where else ""
+        return f"{head}SELECT {columns} FROM {self.source}{where} {tail}".rstrip()
+
+
+def search(
+    reader: Reader,
+    text: str,
+    *,
+    filters: Mapping[str, Sequence[str]] | None = None,
+    sort: str = "relevance",
+    limit: int = 20,
+    offset: int = 0,
+    facets: bool = False,
+) -> dict[str, Any]:
+    """Answers a query.
+
+    `filters` are facet values by name (`{"level": ["zhou:model"], "year": ["2022..2024"]}`): of one name any must
+    hold, all names must. With `facets`, the counts of every facet value among the results come with the answer.
+    """
+    if sort not in SORTS:
+        raise InvalidQuery(f"unknown sort {sort!r}", hint=f"use one of {', '.join(SORTS)}", field="sort")
+    limit = max(0, min(int(limit), MAX_LIMIT))
+    offset = max(0, int(offset))
+    query = parse_query(text)
+    notes = list(query.notes)
+    backend = backend_of(reader)
+    wanted = [*filter_clauses(filters or {})]
+    exact = find_exact(reader, query, wanted, backend, notes) if query.lookups else []
+
+    clauses: Sequence[Clause] = query.clauses
+    selection = select(reader, backend, [*clauses, *wanted], notes)
+    total = count(reader, selection)
+    relaxed = False
+    if total == 0:
+        for looser, note in relaxations(clauses):
+            attempt = select(reader, backend, [*looser, *wanted], [])
+            found = count(reader, attempt)
+            if found:
+                selection, total, relaxed = attempt, found, True
+                notes.append(note)
+                break
+    if clauses or wanted or not text.strip():
+        rows = page(reader, selection, sort, limit + len(exact), offset)
+    else:  # something was typed, but there is no letter or digit in it
+        rows, total = [], 0
+        notes.append("nothing to search for: type a word, a name or an identifier")
+    suggestion = did_you_mean(reader, backend, query, total, relaxed)
+    if exact:
+        ids = {row["id"] for row in exact}
+        extra = count_outside(reader, selection, ids) if total else len(ids)
+        total += extra
+        rows = exact + [row for row in rows if row["id"] not in ids] if offset == 0 else rows
+        rows = rows[:limit]
+    needles = [word for term in query.terms for word in term.words]
+    answer: dict[str, Any] = {
+        "total": total,
+        "results": [result(row, needles) for row in rows],
+        "did_you_mean": suggestion,
+        "next": encode_cursor(offset + limit) if limit and offset + limit < total else None,
+        "notes": notes,
+    }
+    if facets:
+        answer["facets"] = count_facets(reader, selection) if total else []
+    return answer
+
+
+def backend_of(reader: Reader) -> Backend:
+    try:
+        found = reader.one("SELECT value FROM meta WHERE key = 'search_backend'")
+    except Exception:
+        found = None
+    if found is None:
+        raise InvalidQuery("the search index has not been built", hint="run: kb db upgrade")
+    return BACKENDS[found["value"]]
+
+
+def filter_clauses(filters: Mapping[str, Sequence[str]]) -> list[Clause]:
+    """Facet selections as clauses; values of one name are alternatives."""
+    found = []
+    for name, values in filters.items():
+        options: list[Term | Filter] = []
+        for value in [values] if isinstance(values, str) else values:
+            text = str(value).replace('"', " ").strip()
+            if not text:
+                continue
+            parsed = parse_query(f'{name}:"{text}"').clauses
+            if not parsed or (isinstance(parsed[0].options[0], Term) and not parsed[0].options[0].field):
+                raise InvalidQuery(
+                    f"{name} {text!r} is not understood",
+                    hint="a year is 2023 or a range such as 2022..2024",
+                    field=name,
+                )
+            options.append(parsed[0].options[0])
+        if options:
+            found.append(Clause(tuple(options)))
+    return found
+
+
+def select(reader: Reader, backend: Backend, clauses: Sequence[Clause], notes: list[str]) -> Selection:
+    """Clauses → SQL. Clauses of words alone go to the full-text index in one expression, the others to conditions."""
+    selection = Selection()
+    text = [c for c in clauses if all(isinstance(o, Term) for o in c.options)]
+    backend.add_text(selection, text)
+    for clause in clauses:
+        if clause in text:
+            continue
+        options = [
+            condition(reader, selection, option, notes)
+            if isinstance(option, Filter)
+            else backend.condition(selection, option)
+            for option in clause.options
+        ]
+        joined = " OR ".join(options)
+        selection.where.append(f"NOT ({joined})" if clause.negated else f"({joined})")
+    return selection
+
+
+def condition(reader: Reader, selection: Selection, wanted: Filter, notes: list[str]) -> str:
+    """A filter as an SQL condition on document `d`."""
+    if wanted.field in ("year", "surveys"):
+        parts = []
+        if wanted.low is not None:
+            parts.append(f"d.{wanted.field} >= {selection.bind(wanted.low)}")
+        if wanted.high is not None:
+            parts.append(f"d.{wanted.field} <= {selection.bind(wanted.high)}")
+        return f"({' AND '.join(parts)})"
+    if wanted.field in ("doi", "arxiv", "id", "key"):
+        keys = ", ".join(selection.bind(key) for key in lookups(wanted.value) or [wanted.value.lower()])
+        return f"d.id IN (SELECT document_id FROM search_key WHERE value IN ({keys}))"
+    values = facet_values(reader, wanted, notes)
+    if not values:
+        return "1 = 0"
+    names = "" if wanted.field == "tag" else f"name = {selection.bind(wanted.field)} AND "
+    listed = ", ".join(selection.bind(value) for value in values)
+    return f"d.id IN (SELECT document_id FROM search_facet WHERE {names}value IN ({listed}))"
+
+
+def facet_values(reader: Reader, wanted: Filter, notes: list[str]) -> list[str]:
+    """The stored values that a typed one means: itself, or those that it names without scheme or parents."""
+    if wanted.field == "tag":
+        known = [row["value"] for row in reader.rows("SELECT DISTINCT value FROM search_facet")]
+    else:
+        one = {"name": wanted.field, "value": wanted.value}
+        if reader.one("SELECT 1 AS yes FROM search_facet WHERE name = :name AND value = :value LIMIT 1", one):
+            return [wanted.value]
+        known = [
+            row["value"]
+            for row in reader.rows(
+                "SELECT DISTINCT value FROM search_facet WHERE name = :name", {"name": wanted.field}
+            )
+        ]
+    asked = " ".join(words(wanted.value))
+    found = [
+        value
+        for value in known
+        if asked
+        in (
+            " ".join(words(value)),
+            " ".join(words(value.partition(":")[2])),
+            " ".join(words(value.rpartition("/")[2])),
+            " ".join(words(value.partition(":")[2].removesuffix("-level"))),
+        )
+    ]
+    if not found:
+        found = [
+            value
+            for value in known
+            if wanted.field == "level" and f" {asked} " in f" {' '.join(words(value))} "
+        ]
+    if not found:
+        near = get_close_matches(wanted.value.lower(), known, n=3, cutoff=0.5)
+        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(sorted(known)[:8])}"
+        notes.append(f"no {wanted.field} {wanted.value!r}; {hint}")
+    return found
+
+
+def relaxations(clauses: Sequence[Clause]) -> list[tuple[list[Clause], str]]:
+    """Looser readings of a query that found nothing, the closest first."""
+    found = []
+    if any(isinstance(o, Term) and o.exact for c in clauses for o in c.options):
+        plain = [
+            Clause(tuple(without_symbols(o) if isinstance(o, Term) else o for o in c.options), c.negated)
+            for c in clauses
+        ]
+        found.append((plain, "nothing is spelled with these symbols; they were left out"))
+    positive = [c for c in clauses if not c.negated and all(isinstance(o, Term) for o in c.options)]
+    rest = [c for c in clauses if c not in positive]
+    if len(positive) > 1:
+        options = tuple(without_symbols(o) for c in positive for o in c.options if isinstance(o, Term))
+        found.append(([Clause(options), *rest], "nothing has all of these words; results have some of them"))
+    return found
+
+
+def without_symbols(term: Term) -> Term:
+    return Term(term.words, term.prefix, term.field, "", term.shown)
+
+
+def count(reader: Reader, selection: Selection) -> int:
+    found = reader.one(selection.sql("count(*) AS n"), selection.parameters)
+    return int(found["n"]) if found else 0
+
+
+def count_outside(reader: Reader, selection: Selection, ids: set[int]) -> int:
+    """How many of these documents the selection does not hold."""
+    listed = ", ".join(str(i) for i in ids)
+    where = [*selection.where, f"d.id IN ({listed})"]
+    inside = Selection(selection.ctes, selection.source, selection.score, where, selection.parameters)
+    return len(ids) - count(reader, inside)
+
+
+COLUMNS = "d.id, d.type, d.key, d.title, d.authors, d.venue, d.year, d.surveys, d.body"
+
+
+def page(reader: Reader, selection: Selection, sort: str, limit: int, offset: int) -> list[Row]:
+    order = f"ORDER BY {ORDERS[sort]} LIMIT {limit} OFFSET {offset}"
+    return reader.rows(selection.sql(f"{COLUMNS}, {selection.score} AS score", order), selection.parameters)
+
+
+def find_exact(
+    reader: Reader, query: Query, wanted: Sequence[Clause], backend: Backend, notes: list[str]
+) -> list[Row]:
+    """Records that the whole query names: by identifier, key, survey number or full title."""
+    for key in query.lookups:
+        selection = select(reader, backend, wanted, [])
+        selection.where.append(
+            f"d.id IN (SELECT document_id FROM search_key WHERE value = {selection.bind(key)})"
+        )
+        rows = page(reader, selection, "relevance", 10, 0)
+        if rows:
+            return [{**row, "score": EXACT_SCORE + row["score"]} for row in rows]
+    return []
+
+
+def count_facets(reader: Reader, selection: Selection) -> list[dict[str, Any]]:
+    """For every facet its values among the results, the most frequent first."""
+    grouped: dict[str, list[dict[str, Any]]] = {name: [] for name in FACETS}
+    head = f"WITH {', '.join([*selection.ctes, f'chosen AS ({without_ctes(selection)})'])} "
+    rows = reader.rows(
+        f"{head}SELECT f.name AS name, f.value AS value, count(*) AS n FROM chosen c "
+        "JOIN search_facet f ON f.document_id = c.id WHERE f.name <> 'technique' GROUP BY f.name, f.value "
+        "UNION ALL SELECT 'year', CAST(year AS VARCHAR(8)), count(*) FROM chosen WHERE year IS NOT NULL GROUP BY year",
+        selection.parameters,
+    )
+    for row in rows:
+        if row["name"] in grouped:
+            grouped[row["name"]].append({"value": row["value"], "count": row["n"]})
+    for name, values in grouped.items():
+        if name == "year":
+            values.sort(key=lambda v: v["value"], reverse=True)
+        else:
+            values.sort(key=lambda v: (-v["count"], v["value"]))
+    return [{"name": name, "values": values} for name, values in grouped.items() if values]
+
+
+def without_ctes(selection: Selection) -> str:
+    bare = Selection([], selection.source, selection.score, selection.where, selection.parameters)
+    return bare.sql("d.id AS id, d.year AS year")
+
+
+def did_you_mean(reader: Reader, backend: Backend, query: Query, total: int, relaxed: bool) -> str | None:
+    """The query with unknown words replaced by the closest known ones, where that finds something."""
+    if total and not relaxed:
+        return None
+    changed = query.text.replace("\0", " ")
+    found = False
+    for term in query.terms[:6]:
+        for word in term.words:
+            if len(word) < 3 or len(word) > 40 or (term.prefix and word == term.words[-1]):
+                continue
+            better = closest_word(word, backend.candidates(reader, word))
+            if better:
+                pattern = re.compile(re.escape(word), re.IGNORECASE)
+                replaced = pattern.sub(better, changed, count=1)
+                found = found or replaced != changed
+                changed = replaced
+    if not found or changed.strip() == query.text.strip():
+        return None
+    notes: list[str] = []
+    again = parse_query(changed)
+    return changed if count(reader, select(reader, backend, again.clauses, notes)) else None
+
+
+def closest_word(
+    word: str, candidates: Callable[[], Sequence[tuple[str, int]]] | Sequence[tuple[str, int]]
+) -> str | None:
+    """The closest known word within two edits (one for short words), the more frequent one of equals.
+
+    >>> closest_word("quantisation", [("quantization", 80), ("quantile", 2)])
+    'quantization'
+    >>> closest_word("kvcache", [("kv", 9), ("cache", 7)])
+    'kv cache'
+    """
+    listed = candidates() if callable(candidates) else candidates
+    known = dict(listed)
+    if word in known:
+        return None
+    allowed = 1 if len(word) <= 4 else 2
+    best: tuple[int, int, str] | None = None
+    for other, documents in listed:
+        if abs(len(other) - len(word)) > allowed:
+            continue
+        distance = edit_distance(word, other, allowed)
+        if distance <= allowed and (best is None or (distance, -documents, other) < best):
+            best = (distance, -documents, other)
+    if best is not None and best[0] <= 1:
+        return best[2]
+    halves = [
+        (min(known[word[:cut]], known[word[cut:]]), f"{word[:cut]} {word[cut:]}")
+        for cut in range(2, len(word) - 1)
+        if word[:cut] in known and word[cut:] in known
+    ]
+    if halves:
+        return max(halves)[1]
+    return best[2] if best else None
+
+
+def edit_distance(a: str, b: str, most: int) -> int:
+    """Insertions, deletions, substitutions and swaps of neighbours; `most + 1` as soon as it is more.
+
+    >>> edit_distance("flashatention", "flashattention", 2), edit_distance("awq", "gptq", 2), edit_distance("tset", "test", 1)
+    (1, 3, 1)
+    """
+    letters = set(a) ^ set(b)
+    if len(letters) > 2 * most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        last, row = row, [i]
+        for j, y in enumerate(b, start=1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y))
+            if before and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+        before = last
+    return row[-1]
+
+
+def result(row: Row, needles: Sequence[str]) -> dict[str, Any]:
+    return {
+        "type": row["type"],
+        "id": row["key"],
+        "title": row["title"],
+        "year": row["year"],
+        "score": round(float(row["score"]), 4),
+        "snippet": snippet(row, needles),
+        "authors": row["authors"],
+        "venue": row["venue"],
+        "surveys": row["surveys"],
+        "exact": float(row["score"]) >= EXACT_SCORE,
+    }
+
+
+def snippet(row: Row, needles: Sequence[str]) -> str:
+    """The part of the body around the first match, or who wrote it and where."""
+    body = row["body"] or ""
+    head = " · ".join(part for part in (short_authors(row["authors"]), row["venue"]) if part)
+    if not body:
+        return head
+    folded = fold(body)
+    places = [place for needle in needles if (place := folded.find(needle)) >= 0]
+    # Folding may change lengths (ß → ss); a place then is off by a letter or two, which a cut at blanks hides.
+    start = max(0, min(places, default=0) - 40)
+    if start:
+        start = body.find(" ", start) + 1
+    cut = body[start : start + SNIPPET_CHARACTERS]
+    if start + SNIPPET_CHARACTERS < len(body):
+        cut = cut.rpartition(" ")[0] + " …"
+    cut = ("… " if start else "") + cut
+    return cut if row["type"] != "paper" or not head else f"{head} · {cut}"
+
+
+def short_authors(authors: str) -> str:
+    names = authors.split(", ") if authors else []
+    return ", ".join(names[:3]) + (" et al." if len(names) > 3 else "")
+
+
+__all__ = ["FACETS", "FACET_FIELDS", "SORTS", "TYPES", "rebuild", "search"]
