@@ -35,6 +35,8 @@ class Hardware:
     tdp_w: float | None = None
     launch_year: int | None = None
     price_usd: float | None = None
+    memory_type: str = ""
+    host_link: str = ""  # "PCIe gen4 x16", "soc" where the host's memory is the device's
     source: str = ""
     notes: str = ""
 
@@ -71,6 +73,20 @@ class Model:
     attention_layers: int | None = None  # None: all; fewer in hybrids, 0 in pure state-space models
     kv_layers: int | None = None  # layers that own a KV cache where layers share it; None: attention_layers
     state_bytes_per_sequence: float = 0.0  # constant recurrent state, all layers
+    state_layers: int = 0  # layers whose mixer is a state-space or linear-attention one
+    state_layer_params: float = 0.0  # weights of one such mixer
+    mlp_layers: int | None = None  # layers with an MLP or experts; None: all (fewer where MLPs are layers of their own)
+    global_kv_heads: int | None = None  # of the full-attention layers, where they differ from the windowed ones
+    global_head_dim: int | None = None
+    global_key_is_value: bool = False  # full-attention layers project and store keys only
+    attention_gate: bool = False  # a gate of the query's size on the attention output
+    attention_output_bias: bool = False
+    head_bias: bool = False  # bias of the output embedding
+    norms_per_layer: int = 2
+    norm_bias: bool = False  # LayerNorm with a bias rather than RMSNorm
+    qk_norm: bool = False
+    position_rows: int = 0  # rows of a learned position table
+    lookup_params: float = 0.0  # per-layer embedding tables: read by row, they take memory but no bandwidth
     mla_q_lora_rank: int = 0
     mla_kv_lora_rank: int = 0
     mla_qk_nope_dim: int = 0
@@ -158,6 +174,8 @@ class Deployment:
     continuous_batching: bool | NDArray[np.bool_] | None = None
     chunk_tokens: Number | None = None  # chunked prefill: tokens per mixed step
     disaggregated: bool | NDArray[np.bool_] = False  # prefill and decode on separate devices
+    prefix_cache: bool | NDArray[np.bool_] | None = None  # reuses cached prefixes (Workload.cache_hit_rate)
+    cache_host_share: Number = 0.0  # share of the reused prefix whose KV comes over the host link, once per request
     # --- kernels
     weight_kernel: Text | None = None  # naive | tuned (Marlin class) | lut ; dequantization cost class
     # --- placement
@@ -175,7 +193,7 @@ class Deployment:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """What serving software already does, and what it costs. One row of costmodel/data/engines.csv."""
+    """What serving software already does, and what it costs. One table of costmodel/data/engines.toml."""
 
     slug: str
     name: str
@@ -184,9 +202,17 @@ class Engine:
     """Deployment fields that this engine already sets (attention_kernel, fused_operators, cuda_graphs,
     continuous_batching, kv_waste_share …)."""
     layout: str = "tensor"  # tensor | layer (layers split over devices, one works at a time) | pipeline
-    formats: tuple[str, ...] = ()  # weight formats it can load; empty: any
+    formats: tuple[str, ...] = ()  # families of weight formats it can load; empty: any
     kv_formats: tuple[str, ...] = ()
     device_vendors: tuple[str, ...] = ()
     memory_share: float = 1.0  # share of device memory it may use
     reserved_bytes: float = 0.0  # driver and context, per device
+    family: str = ""  # kernel class that its efficiencies belong to; several engines share one
+    preallocates: bool = False  # takes memory_share of the device at start, whatever it needs
+    format_aliases: dict[str, str] = field(default_factory=dict)
+    """What a generic format name means there: int4 in llama.cpp is gguf-q4_k_m."""
+    workspace: dict[str, float] = field(default_factory=dict)
+    """Constants of costmodel/memory.py: fixed_bytes, weight_share, score_copies, hidden_copies, logit_copies …"""
+    aliases: tuple[str, ...] = ()
+    notes: str = ""
     source: str = ""

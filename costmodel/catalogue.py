@@ -1,0 +1,422 @@
+"""Finds hardware, models and engines by any spelling a person types; the packaged tables as frozen specs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from costmodel import state_space
+from costmodel.errors import InvalidFile, UnknownName
+from costmodel.params import count_parameters
+from costmodel.specs import Deployment, Engine, Hardware, Model
+from costmodel.tables import PROVENANCE, flag, number, read_table, read_text
+
+Spec = TypeVar("Spec", Hardware, Model, Engine)
+
+FLOPS_COLUMNS = {
+    "fp32": "fp32_flops",
+    "fp16": "fp16_flops",
+    "fp16_acc16": "fp16_acc16_flops",
+    "bf16": "bf16_flops",
+    "int8": "int8_ops",
+    "fp8": "fp8_flops",
+    "fp4": "fp4_flops",
+    "int4": "int4_ops",
+}
+HARDWARE_COLUMNS = (
+    *("slug", "name", "vendor", "device_class", "architecture", "compute_capability", "memory_bytes"),
+    *("memory_type", "bandwidth_bytes_per_s", *FLOPS_COLUMNS.values(), "sparsity_2_4", "cache_bytes"),
+    *("interconnect", "interconnect_bytes_per_s", "host_link", "host_bytes_per_s", "tdp_w", "launch_year"),
+    *("price_usd", *PROVENANCE),
+)
+MODEL_TEXT = ("slug", "name", "family", "hf_id", "attention", "native_weight_format")
+MODEL_FLAGS = (
+    *("tied_embeddings", "gated_mlp", "attention_bias", "attention_output_bias", "mlp_bias", "head_bias"),
+    *("norm_bias", "qk_norm", "global_key_is_value"),
+)
+MODEL_NUMBERS = (
+    *("layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate", "vocab", "norms_per_layer"),
+    *("position_rows", "n_experts", "active_experts", "shared_experts", "expert_intermediate"),
+    *("shared_intermediate", "dense_layers", "moe_layers", "lookup_params", "mla_q_lora_rank"),
+    *("mla_kv_lora_rank", "mla_qk_nope_dim", "mla_qk_rope_dim", "mla_v_head_dim"),
+)
+MODEL_OPTIONAL = (
+    *("mlp_layers", "sliding_window", "global_layers", "attention_layers", "kv_layers", "global_kv_heads"),
+    *("global_head_dim", "max_positions"),
+)
+STATE_COLUMNS = ("state_kind", "state_inner", "state_size", "state_conv", "state_dt_rank")
+CHECK_COLUMNS = (
+    *("catalogue_params", "published_params", "catalogue_active_params", "published_active_params"),
+    "catalogue_kv_bytes_per_token",
+)
+MODEL_COLUMNS = (
+    *MODEL_TEXT, *MODEL_FLAGS, *MODEL_NUMBERS, *MODEL_OPTIONAL, *STATE_COLUMNS, *CHECK_COLUMNS, *PROVENANCE
+)  # fmt: skip
+ALIAS_COLUMNS = ("kind", "alias", "slug", "alternatives", "note")
+KINDS = ("hardware", "model", "engine")
+
+# words of a product name that do not tell two devices apart
+VENDOR_WORDS = re.compile(
+    r"\b(nvidia|geforce|tesla|quadro|amd|radeon|instinct|intel|apple|google|aws|graphics|gpu|card|generation|"
+    r"tensor core|corporation|inc|the|series|edition|founders)\b"
+)
+# …and of a model's: the same dimensions under another training recipe, container or quantization
+MODEL_SUFFIX = re.compile(
+    r"(?:[-_ .]|^)(instruct|chat|hf|it|base|pt|sft|dpo|rlhf|awq|gptq|gguf|exl2|fp8|fp16|bf16|int4|int8|w4a16|4bit|"
+    r"8bit|bnb|unsloth|preview|latest|thinking|dynamic|quantized|v0\.[1-3]|v1\.5|v1\.0|v1|1m|2[45]\d\d|250\d|240\d|hf)(?=[-_ .]|$)"
+)
+
+
+@dataclass(frozen=True)
+class Resolved(Generic[Spec]):
+    """What a name was taken to mean. `alternatives` are the slugs it might have meant instead."""
+
+    asked: str
+    slug: str
+    name: str
+    alternatives: tuple[str, ...]
+    spec: Spec
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The four fields of INTERFACE.md's `resolved`."""
+        return {
+            "asked": self.asked,
+            "slug": self.slug,
+            "name": self.name,
+            "alternatives": list(self.alternatives),
+        }
+
+
+# ---------------------------------------------------------------- tables
+
+
+@lru_cache(maxsize=1)
+def all_hardware() -> dict[str, Hardware]:
+    """Slug → Hardware of data/hardware.csv."""
+    table = "hardware.csv"
+    devices = {}
+    for row in read_table(table, HARDWARE_COLUMNS):
+        memory, bandwidth = (
+            number(row, "memory_bytes", table),
+            number(row, "bandwidth_bytes_per_s", table),
+        )
+        if memory is None or bandwidth is None:
+            raise InvalidFile(f"{table}: row {row['slug']!r} needs memory_bytes and bandwidth_bytes_per_s")
+        rates = {fmt: number(row, column, table) for fmt, column in FLOPS_COLUMNS.items()}
+        year = number(row, "launch_year", table)
+        devices[row["slug"]] = Hardware(
+            slug=row["slug"],
+            name=row["name"],
+            vendor=row["vendor"],
+            device_class=row["device_class"],
+            architecture=row["architecture"],
+            compute_capability=number(row, "compute_capability", table),
+            memory_bytes=memory,
+            memory_type=row["memory_type"],
+            bandwidth_bytes_per_s=bandwidth,
+            flops={fmt: rate for fmt, rate in rates.items() if rate is not None},
+            sparsity_2_4=flag(row, "sparsity_2_4", table),
+            cache_bytes=number(row, "cache_bytes", table),
+            interconnect=row["interconnect"] or "none",
+            interconnect_bytes_per_s=number(row, "interconnect_bytes_per_s", table),
+            host_link=row["host_link"],
+            host_bytes_per_s=number(row, "host_bytes_per_s", table),
+            tdp_w=number(row, "tdp_w", table),
+            launch_year=None if year is None else int(year),
+            price_usd=number(row, "price_usd", table),
+            source=row["source"],
+            notes=row["note"],
+        )
+    return devices
+
+
+@lru_cache(maxsize=1)
+def model_rows() -> dict[str, dict[str, str]]:
+    """Slug → row of data/models.csv as text, with the columns that only checks use."""
+    return {row["slug"]: row for row in read_table("models.csv", MODEL_COLUMNS)}
+
+
+@lru_cache(maxsize=1)
+def all_models() -> dict[str, Model]:
+    """Slug → Model of data/models.csv; total and active parameters are counted from the dimensions."""
+    return {slug: _model(row) for slug, row in model_rows().items()}
+
+
+def _model(row: dict[str, str]) -> Model:
+    table = "models.csv"
+    values: dict[str, Any] = {name: row[name] for name in MODEL_TEXT}
+    values |= {name: flag(row, name, table) for name in MODEL_FLAGS}
+    values |= {name: int(number(row, name, table) or 0) for name in MODEL_NUMBERS}
+    for name in MODEL_OPTIONAL:
+        cell = number(row, name, table)
+        values[name] = None if cell is None else int(cell)
+    values |= {"source": row["source"], "notes": row["note"]}
+    if row["state_kind"]:
+        weights, state = state_space.by_kind(
+            row["state_kind"],
+            hidden=values["hidden"],
+            inner=int(number(row, "state_inner", table) or 0),
+            state=int(number(row, "state_size", table) or 0),
+            conv=int(number(row, "state_conv", table) or 0),
+            dt_rank=int(number(row, "state_dt_rank", table) or 0),
+        )
+        layers = values["layers"] - (values["attention_layers"] or 0)
+        values |= {
+            "state_layers": layers,
+            "state_layer_params": float(weights),
+            "state_bytes_per_sequence": layers * state * state_space.STATE_BYTES,
+        }
+    return with_counts(Model(**values))
+
+
+def with_counts(model: Model) -> Model:
+    """`model` with total and active parameters counted from its dimensions."""
+    counted = count_parameters(model)
+    values = {f.name: getattr(model, f.name) for f in fields(model)}
+    return Model(**(values | {"total_params": counted.total, "active_params": counted.active}))
+
+
+ENGINE_KEYS = {f.name for f in fields(Engine)} - {"slug"}
+DEPLOYMENT_FIELDS = {f.name for f in fields(Deployment)}
+
+
+@lru_cache(maxsize=1)
+def all_engines() -> dict[str, Engine]:
+    """Slug → Engine of data/engines.toml."""
+    return parse_engines(read_text("engines.toml"))
+
+
+def parse_engines(text: str) -> dict[str, Engine]:
+    """Engines from TOML text; unknown keys and unknown Deployment fields are errors."""
+    engines = {}
+    for slug, table in tomllib.loads(text).items():
+        if unknown := sorted(set(table) - ENGINE_KEYS):
+            raise InvalidFile(f"engines.toml: [{slug}] has unknown keys {', '.join(unknown)}")
+        if unknown := sorted(set(table.get("defaults", {})) - DEPLOYMENT_FIELDS):
+            raise InvalidFile(
+                f"engines.toml: [{slug}] defaults: no such Deployment field: {', '.join(unknown)}"
+            )
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+        engines[slug] = Engine(slug=slug, **values)
+    return engines
+
+
+# ---------------------------------------------------------------- names
+
+
+def compact(text: str) -> str:
+    """Letters and digits only, lower case, vendor words dropped: `NVIDIA GeForce RTX 3090` → `rtx3090`."""
+    plain = VENDOR_WORDS.sub(" ", re.sub(r"[\s_\-/(),]+", " ", text.lower()))
+    return re.sub(r"[^a-z0-9.+#]", "", plain) or re.sub(r"[^a-z0-9.+#]", "", text.lower())
+
+
+def _tokens(text: str) -> frozenset[str]:
+    plain = VENDOR_WORDS.sub(" ", re.sub(r"[\s_\-/(),]+", " ", text.lower()))
+    plain = re.sub(r"\bsxm\d?\b", "sxm", re.sub(r"\b(\d+) gb\b", r"\1gb", plain))
+    return frozenset(re.sub(r"\b(hbm\d?e?|gddr\d?x?)\b", " ", plain).split())
+
+
+@lru_cache(maxsize=1)
+def _alias_rows() -> tuple[dict[str, str], ...]:
+    rows = read_table("aliases.csv", ALIAS_COLUMNS)
+    for row in rows:
+        if row["kind"] not in KINDS:
+            raise InvalidFile(f"aliases.csv: {row['alias']!r}: kind must be one of {', '.join(KINDS)}")
+    return tuple(rows)
+
+
+@lru_cache(maxsize=4)
+def _names(kind: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Compact spelling → (slug, alternatives); slugs win over names, and the alias table over all."""
+    names: dict[str, tuple[str, tuple[str, ...]]] = {}
+    if kind == "hardware":
+        for slug, device in all_hardware().items():
+            names.setdefault(compact(device.name), (slug, ()))
+    elif kind == "model":
+        for slug, model in all_models().items():
+            for text in (model.hf_id, model.hf_id.split("/")[-1]):
+                if text:
+                    names.setdefault(compact(text), (slug, ()))
+                    names.setdefault(compact(_bare_model(text)), (slug, ()))
+    for slug in _catalogue(kind):
+        names[compact(slug)] = (slug, ())
+    if kind == "engine":
+        for slug, engine in all_engines().items():
+            for alias in engine.aliases:
+                names.setdefault(compact(alias), (slug, ()))
+    for row in _alias_rows():
+        if row["kind"] == kind:
+            others = tuple(a for a in row["alternatives"].split(";") if a)
+            names[compact(row["alias"])] = (row["slug"], others)
+    return names
+
+
+def _catalogue(kind: str) -> dict[str, Any]:
+    tables: dict[str, Any] = {"hardware": all_hardware, "model": all_models, "engine": all_engines}
+    result: dict[str, Any] = tables[kind]()
+    return result
+
+
+def _bare_model(text: str) -> str:
+    """A model name without organisation and recipe: `meta-llama/Meta-Llama-3.1-8B-Instruct` → `Llama-3.1-8B`."""
+    bare = text.lower().split("/")[-1]
+    previous = ""
+    while previous != bare:
+        previous, bare = bare, MODEL_SUFFIX.sub("", bare)
+    return re.sub(r"^meta[-_ ]?(?=llama|code)", "", bare) or text
+
+
+def _suggest(kind: str, text: str) -> list[str]:
+    names = _names(kind)
+    near = difflib.get_close_matches(compact(text), names, n=12, cutoff=0.55)
+    return list(dict.fromkeys(names[n][0] for n in near))[:3]
+
+
+def find_hardware(text: str) -> Resolved[Hardware]:
+    """The device that `text` names: a slug, any spelling, or a path to a hardware.toml.
+
+    >>> find_hardware("NVIDIA GeForce RTX 3090").slug, find_hardware("3090").slug, find_hardware("a100").slug
+    ('rtx-3090', 'rtx-3090', 'a100-80gb-sxm')
+    """
+    if _is_file(text, ".toml"):
+        from costmodel.user_hardware import load_hardware
+
+        device = load_hardware(Path(text))
+        return Resolved(text, device.slug, device.name, (), device)
+    hit = _names("hardware").get(compact(text)) or _by_tokens(text)
+    if hit is None:
+        raise UnknownName(
+            "hardware",
+            text,
+            _suggest("hardware", text),
+            hint="list all: kb list hardware · your own: --hw my-card.toml",
+            field="hardware",
+        )
+    slug, others = hit
+    device = all_hardware()[slug]
+    return Resolved(text, slug, device.name, others, device)
+
+
+def _by_tokens(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """Devices whose words include all words asked for: `A100-SXM4-80GB`, `80GB A100 PCIe`."""
+    asked = _tokens(text)
+    if not asked or not any(re.search(r"\d", word) for word in asked):
+        return None
+    found = []
+    for slug, device in all_hardware().items():
+        words = _tokens(slug) | _tokens(device.name) | {f"{round(device.memory_bytes / 2**30)}gb"}
+        if asked <= words:
+            found.append(slug)
+    if not found:
+        return None
+    # the shortest name is the plain product; ties go to the first of the table
+    best = min(found, key=lambda slug: (len(_tokens(slug) - asked), "pcie" in slug, slug))
+    return best, tuple(slug for slug in found if slug != best)[:6]
+
+
+def find_model(text: str) -> Resolved[Model]:
+    """The model that `text` names: a slug, a Hugging Face id, any spelling, a size, or a path to a config.json.
+
+    >>> find_model("70b").slug, find_model("meta-llama/Llama-2-70b-hf").slug
+    ('llama-2-70b', 'llama-2-70b')
+    """
+    if _is_file(text, ".json"):
+        from costmodel.hf_config import load_config
+
+        loaded = load_config(Path(text))
+        model = loaded.model
+        return Resolved(text, model.slug, model.name, (), model, loaded.notes)
+    names = _names("model")
+    hit = names.get(compact(text)) or names.get(compact(_bare_model(text)))
+    if hit is None:
+        raise UnknownName(
+            "model",
+            text,
+            _sized(text) or _suggest("model", text),
+            hint="list all: kb list models · your own: --model path/to/config.json",
+            field="model",
+        )
+    slug, others = hit
+    model = all_models()[slug]
+    return Resolved(text, slug, model.name, others, model)
+
+
+def _sized(text: str) -> list[str]:
+    """For a bare size, the models that have it."""
+    size = text.strip().lower()
+    if not re.fullmatch(r"\d+(\.\d+)?b", size):
+        return []
+    return [slug for slug in all_models() if re.search(rf"(^|-){re.escape(size)}($|-)", slug)][:3]
+
+
+def find_engine(text: str) -> Resolved[Engine]:
+    """The serving software that `text` names.
+
+    >>> find_engine("trt-llm").slug, find_engine("ollama").slug
+    ('tensorrt-llm', 'llama.cpp')
+    """
+    hit = _names("engine").get(compact(text))
+    if hit is None:
+        raise UnknownName(
+            "engine", text, _suggest("engine", text), hint="list all: kb list engines", field="engine"
+        )
+    slug, others = hit
+    engine = all_engines()[slug]
+    return Resolved(text, slug, engine.name, others, engine)
+
+
+def nearest_engine(text: str) -> Resolved[Engine]:
+    """As `find_engine`, but never fails: measured rows name engines that no list holds; a note says what was taken.
+
+    >>> nearest_engine("mlperf: TensorRT 10.2.0, CUDA 12.4").slug
+    'mlperf-tensorrt'
+    """
+    try:
+        return find_engine(text)
+    except UnknownName:
+        pass
+    low = text.lower()
+    submission = "mlperf" in low
+    rules = (
+        ("tensorrt|trt", "mlperf-tensorrt" if submission else "tensorrt-llm"),
+        ("vllm", "mlperf-vllm" if submission else "vllm"),
+        ("pytorch|torch", "mlperf-pytorch" if submission else "hf"),
+        ("llama.?cpp|ggml|gguf", "llama.cpp"),
+        ("exl", "exllamav2"),
+        ("transformers|huggingface|hf", "hf"),
+        ("deepspeed", "deepspeed"),
+        ("habana|gaudi|hpu", "optimum-habana"),
+        ("neuron", "neuron"),
+        ("tpu|jax|xla|maxtext", "jetstream"),
+        ("openvino|ipex", "openvino"),
+        ("onnx|directml", "onnxruntime"),
+        ("mlx|metal", "mlx"),
+        ("mlc|tvm", "mlc-llm"),
+        ("server|serve|sglang|tgi|nim", "vllm"),
+    )
+    slug = next((slug for pattern, slug in rules if re.search(pattern, low)), None)
+    if slug is None:
+        slug = "mlperf-pytorch" if submission else "hf"
+    engine = all_engines()[slug]
+    note = f"engine {text!r} is not in the catalogue; priced as {engine.name}"
+    return Resolved(text, slug, engine.name, (), engine, (note,))
+
+
+def find_devices(text: str) -> tuple[Resolved[Hardware], ...]:
+    """Devices of a mixed machine, written with `+`: `rtx-4090+cpu-xeon-gold-6454s-2s`.
+
+    >>> [device.slug for device in find_devices("rtx-4090+rtx-3090-ti")]
+    ['rtx-4090', 'rtx-3090-ti']
+    """
+    return tuple(find_hardware(part) for part in text.split("+"))
+
+
+def _is_file(text: str, suffix: str) -> bool:
+    """A path, rather than a name: it ends like one or something lies there."""
+    return text.lower().endswith(suffix) or ("/" in text and Path(text).is_file())
