@@ -1,0 +1,183 @@
+"""Crossref work JSON: a work and its reference list.
+
+In a reference, the DOI decides identity and the `unstructured` text wins over the split fields, which are often
+wrong: an author list as `volume-title`, a year taken from an arXiv id.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ingest.errors import UnreadableSource
+from ingest.identifiers import arxiv_id, doi
+from ingest.names import Name, name
+from ingest.references import Reference, parse_reference
+from kb.text import nfc
+
+# The best statement of when a work appeared; a later entry only refines the same month.
+DATES = ("issued", "published", "published-print", "published-online")
+BOOKS = ("book", "monograph", "edited-book", "reference-book")
+MATH = re.compile(r"\s*(</?(?:mml:)?\w+[^>]*>)\s*")
+MOJIBAKE = re.compile(r"(?<=\w)\?(?=\w)|\w\?(?=\s[A-Z][a-z]+\b)")
+
+
+class CrossrefWork(NamedTuple):
+    """A work, its references in order, and how many Crossref says it has."""
+
+    subject: Reference
+    references: tuple[Reference, ...]
+    stated_count: int | None = None
+
+
+def looks_like_crossref(data: Any) -> bool:
+    """Whether decoded JSON is one Crossref work, with or without the API's envelope."""
+    message = data.get("message", data) if isinstance(data, dict) else None
+    return isinstance(message, dict) and "DOI" in message and ("type" in message or "reference" in message)
+
+
+def parse_crossref(content: str | bytes | dict[str, Any]) -> CrossrefWork:
+    """Reads one Crossref work."""
+    try:
+        data = json.loads(content) if isinstance(content, str | bytes) else content
+    except ValueError as error:
+        raise UnreadableSource(f"not JSON ({error})", hint="give a Crossref work as JSON") from error
+    if not looks_like_crossref(data):
+        raise UnreadableSource(
+            "not a Crossref work", hint="expected the answer of https://api.crossref.org/works/DOI"
+        )
+    message = data.get("message", data)
+    listed = message.get("reference") or []
+    references = tuple(parse_listed(entry, number) for number, entry in enumerate(listed, 1))
+    stated = message.get("reference-count", message.get("references-count"))
+    return CrossrefWork(parse_work(message), references, stated)
+
+
+def parse_work(message: dict[str, Any]) -> Reference:
+    """The work itself."""
+    printed_doi = doi(message.get("DOI"))
+    preprint = arxiv_id(printed_doi)
+    date = date_of(message)
+    titles, subtitles = texts(message.get("title")), texts(message.get("subtitle"))
+    title = titles[0] if titles else ""
+    if title and subtitles and subtitles[0].lower() not in title.lower():
+        title = f"{title}: {subtitles[0]}"
+    updates = {str(update.get("type", "")) for update in message.get("updated-by") or []}
+    retracted = bool(updates & {"retraction", "withdrawal", "removal"})
+    container = texts(message.get("container-title"))
+    kind = "book" if message.get("type") in BOOKS else "paper"
+    return Reference(
+        title=title,
+        authors=tuple(author_name(author) for author in message.get("author") or [] if author_text(author)),
+        year=int(date[:4]) if date else None,
+        date=date,
+        venue=container[0] if container else "",
+        volume=str(message.get("volume") or ""),
+        issue=str(message.get("issue") or ""),
+        pages=str(message.get("page") or "").replace("-", "–"),
+        publisher=str(message.get("publisher") or ""),
+        edition=str(message.get("edition-number") or ""),
+        arxiv_id=preprint.id if preprint else None,
+        doi=None if preprint else printed_doi,
+        url=None,
+        kind=kind,
+        key="subject",
+        status="retracted" if retracted else "",
+        abstract=nfc(re.sub(r"<[^>]+>", " ", str(message.get("abstract") or ""))),
+    )
+
+
+def parse_listed(entry: dict[str, Any], number: int) -> Reference:
+    """One entry of a reference list."""
+    unstructured = nfc(str(entry.get("unstructured") or ""))
+    reference = parse_reference(unstructured, number=number) if unstructured else from_fields(entry, number)
+    stated = doi(entry.get("DOI"))
+    if stated:
+        preprint = arxiv_id(stated)
+        if preprint:
+            reference = replace(reference, arxiv_id=reference.arxiv_id or preprint.id)
+        else:
+            reference = replace(reference, doi=stated, kind="book" if reference.kind == "book" else "paper")
+    notes = list(reference.notes)
+    if any(MOJIBAKE.search(f"{one.get('given', '')} {one['family']}") for one in reference.authors):
+        notes.append("authors: letters were lost in the source ('?')")
+    return replace(reference, key=str(entry.get("key") or ""), notes=tuple(notes))
+
+
+def from_fields(entry: dict[str, Any], number: int) -> Reference:
+    """An entry without text: the split fields are all there is."""
+    title = next(
+        (nfc(str(entry[key])) for key in ("article-title", "volume-title", "series-title") if entry.get(key)),
+        "",
+    )
+    year = re.search(r"(?:1[6-9]|20)\d\d", str(entry.get("year") or ""))
+    author = nfc(str(entry.get("author") or ""))
+    pages = str(entry.get("first-page") or "")
+    book = bool(entry.get("volume-title")) and not entry.get("article-title")
+    return Reference(
+        title=title.rstrip("."),
+        authors=(split_author(author),) if author else (),
+        et_al=bool(author),  # Crossref keeps the first author only
+        year=int(year[0]) if year else None,
+        date=year[0] if year else "",
+        venue=nfc(str(entry.get("journal-title") or "")),
+        volume=str(entry.get("volume") or ""),
+        issue=str(entry.get("issue") or ""),
+        pages=pages,
+        edition=str(entry.get("edition") or ""),
+        kind="book" if book and not entry.get("journal-title") else "paper",
+        number=number,
+    )
+
+
+def split_author(text: str) -> Name:
+    """Crossref writes the first author "Family Given" or "Family, G."."""
+    family, _, given = text.partition(",") if "," in text else text.partition(" ")
+    return name(family, given)
+
+
+def author_name(author: dict[str, Any]) -> Name:
+    if author.get("name"):
+        return name(nfc(str(author["name"])))
+    suffix = ""
+    return name(nfc(f"{author.get('family') or ''}{suffix}"), nfc(str(author.get("given") or "")))
+
+
+def author_text(author: dict[str, Any]) -> str:
+    return str(author.get("name") or author.get("family") or author.get("given") or "").strip()
+
+
+def texts(value: Any) -> list[str]:
+    """Strings of a Crossref list field; blanks around markup do not count."""
+    values = value if isinstance(value, list) else [value] if value else []
+    return [nfc(MATH.sub(r"\1", str(one))) for one in values if str(one or "").strip()]
+
+
+def date_of(message: dict[str, Any]) -> str:
+    """ISO date, as precise as the record: the first of DATES, refined by any other date of the same month or year.
+
+    >>> date_of({"issued": {"date-parts": [[2018, 1]]}, "published-online": {"date-parts": [[2018, 1, 24]]}})
+    '2018-01-24'
+    >>> date_of({"issued": {"date-parts": [[None]]}}), date_of({"issued": {"date-parts": [[2024]]}})
+    ('', '2024')
+    """
+    dates = [iso_date(message.get(key)) for key in DATES]
+    stated = next((date for date in dates if date), "")
+    if len(stated) == 7:  # a day is only taken from the same month
+        stated = next((date for date in dates if len(date) == 10 and date.startswith(stated)), stated)
+    return stated
+
+
+def iso_date(value: Any) -> str:
+    """`{"date-parts": [[y, m, d]]}` as ISO text, as precise as given."""
+    parts = ((value or {}).get("date-parts") or [[]])[0] if isinstance(value, dict) else []
+    numbers: list[int] = []
+    for part in parts or []:
+        if part is None:
+            break
+        numbers.append(int(part))
+    if not numbers or not 1000 <= numbers[0] <= 2200:
+        return ""
+    return "-".join([f"{numbers[0]:04d}", *(f"{part:02d}" for part in numbers[1:3])])

@@ -1,0 +1,208 @@
+"""What follows the authors in an unquoted reference: where the title ends; venue, volume, pages and year behind it."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import NamedTuple
+
+YEAR = re.compile(r"(?<![\d.:/–-])(?P<year>(?:1[6-9]|20)\d\d)[a-z]?(?![\d/]|\.\d)")
+# Words with which a venue, never a sentence of a title, begins.
+VENUE = re.compile(
+    r"(?:in:?\s+(?:(?:the\s)?(?:\d{4}|\w+\s)?|[A-Z])|in[A-Z]|arxiv\b|corr\b|advances in|proc(?:eedings|\.)|trans(?:actions|\.)\s|"
+    r"journal|international (?:conference|journal|symposium)|conference on|findings of|nature\b|science\b|ieee|acm\b|"
+    r"computer|neurocomputing|(?:\w+ ){0,3}blog\b|technical report|phd thesis|ph\.?d\.? |master|preprint|https?:|www\.|url\b|doi\b|"
+    r"\[online\]|available|accessed|retrieved|pmlr|springer|siam\b|icml|iclr|neurips|nips\b|acl\b|emnlp|naacl|aaai|cvpr|"
+    r"iccv|isca|micro\b|asplos|osdi|sosp|mlsys|usenix|openai|linear and|pp\.|pages|vol\.|volume|\(?(?:19|20)\d\d\)?[.,]?\s*$)",
+    re.IGNORECASE,
+)
+STRICT_VENUE = re.compile(
+    r"(?:in:?\s+(?:proc|advances|the\s+(?:\w+\s){0,6}(?:conference|symposium|workshop|proceedings)|international|findings|\d{4}|"
+    r"[A-Z]{3,}|[A-Z]\w+,\s+[A-Z]\.)|in[A-Z]|arxiv\b|corr\b|advances in|proceedings|transactions|journal|international "
+    r"(?:conference|journal)|findings of|ieee|acm\b|https?:|url\b|doi\b|\[online\]|available|accessed|pmlr|icml|iclr|neurips|"
+    r"acl\b|emnlp|\(?(?:19|20)\d\d\)?[.,]?\s*$)",
+    re.IGNORECASE,
+)
+LOWERCASE_VENUE = re.compile(r"(?:ar[Xx]iv|in\s+[A-Z]|https?:|www\.|doi\b|url\b|pp\.|pages\s|vol\.)")
+ABBREVIATIONS = frozenset(
+    [
+        "vs",
+        "e.g",
+        "i.e",
+        "al",
+        "st",
+        "dr",
+        "mr",
+        "no",
+        "vol",
+        "fig",
+        "eq",
+        "cf",
+        "approx",
+        "resp",
+        "ed",
+        "eds",
+        "inc",
+        "corp",
+        "etc",
+    ]
+)
+PAGES = re.compile(
+    r"\b(?:pp?\.|pages?)\s*(?P<pages>\d[\d\s]*(?:\s?[–—-]{1,2}\s?\d[\d\s]*)?)(?=[.,;)]|$)|"
+    r"(?:^|[\s,:])(?P<range>[a-z]?\d+\s?(?:[–—]|--?)\s?[a-z]?\d+)(?=[.,;)]|\s*$)",
+    re.IGNORECASE,
+)
+VOLUME = re.compile(
+    r"\b(?:vol\.|volume)\s*(?P<volume>\d+)|(?<![\d.])(?P<before>\d{1,4})\s*(?:\((?P<issue>[\d–-]+)\))?\s*:\s*(?=\d)|"
+    r",\s*(?P<bare>\d{1,3})\s*(?:\((?P<bare_issue>\d+)\))?(?=[.,]\s*|$)",
+    re.IGNORECASE,
+)
+ISSUE = re.compile(r"\b(?:no\.|issue|number)\s*(?P<issue>\d+)", re.IGNORECASE)
+EDITION = re.compile(
+    r"\b(?P<edition>\d+(?:st|nd|rd|th)|second|third|fourth|fifth|revised)\s+(?:ed\.?|edn\.?|edition)\b",
+    re.IGNORECASE,
+)
+END_OF_VENUE = re.compile(
+    r",?\s*\b(?:vol\.|volume|no\.|pp\.|p\.\s*\d|pages?\s)|[,.]\s*(?:PMLR|IEEE\s*[,.]|IEEE Computer Society|ACM\s*[,.]|Springer|Curran)|"
+    r",\s*\d+\s*(?:[:(.,]|$)|\s*\(?(?<!\d)(?:19|20)\d\d\)?\s*(?:[.,;]|$)|,\s*[A-Z]\.\s[A-Z]\w+,|\.\s|…|\[Online\]|https?:|\bdoi\b",
+    re.IGNORECASE,
+)
+PUBLISHERS = re.compile(
+    r"\b(PMLR|IEEE Computer Society|IEEE(?=[,.]\s)|ACM(?=[,.\s]|$)|Springer|Curran Associates, Inc\.|SIAM|MIT Press|Elsevier|"
+    r"Chapman and Hall/CRC|\w+ University Press)"
+)
+
+
+class Tail(NamedTuple):
+    """What was read behind the title."""
+
+    venue: str = ""
+    volume: str = ""
+    issue: str = ""
+    pages: str = ""
+    publisher: str = ""
+    edition: str = ""
+    year: int | None = None
+    after_url: bool = False  # the address was followed by more text, so it was not cut
+
+
+def split_title(text: str) -> tuple[str, str]:
+    """Title and the rest of an unquoted reference that starts with its title.
+
+    A full stop ends the title unless a lower-case word follows ("Llm. int8 ()") or an abbreviation owns it; a
+    question or exclamation mark ends it only where a venue follows ("How many layers and why? An analysis …").
+
+    >>> split_title("Llm. int8 (): 8-bit matrix multiplication. arXiv preprint arXiv:2208.07339.")[0]
+    'Llm. int8 (): 8-bit matrix multiplication'
+    >>> split_title("How many layers and why? An analysis of depth. In Kabbara, J., editors, Proc.")[0]
+    'How many layers and why? An analysis of depth'
+    """
+    text = text.strip()
+    if re.match(r"https?://|www\.", text):
+        return "", text
+    for match in re.finditer(r"(?P<mark>\.{1,2}|[?!])(?P<close>[\"”’)\]]?)\s+", text):
+        before, after = text[: match.start()], text[match.end() :]
+        if match["mark"] in "?!":
+            if STRICT_VENUE.match(after):
+                return before + match["mark"] + match["close"], after
+            continue
+        last = re.split(r"[\s(]", before)[-1]
+        if last.lower() in ABBREVIATIONS and not STRICT_VENUE.match(after):
+            continue
+        if after[:1].islower() and not LOWERCASE_VENUE.match(after):
+            continue
+        if len(last) == 1 and last.isupper() and not VENUE.match(after):
+            continue
+        return before + match["close"], after
+    return text.rstrip(" ."), ""
+
+
+def read_tail(text: str, *, arxiv: bool = False, year_known: bool = False) -> Tail:
+    """Venue, volume, issue, pages, publisher and year of what stands behind the title.
+
+    >>> read_tail("Advances in Neural Information Processing Systems, vol. 35, pp. 24 824–24 837, 2022.")[:4]
+    ('Advances in Neural Information Processing Systems', '35', '', '24824–24837')
+    >>> read_tail("in International Conference on Machine Learning. PMLR, 2023, pp. 28 043–28 078.").year
+    2023
+    """
+    original = text.strip()
+    body = re.sub(r"(?:URL:?\s*)?(?:https?://|www\.)\S+(?:\s(?:org|com|io)\S*)?", " ", original)
+    body = re.sub(r"\[?Online\]?\.?|Available(?:\s+(?:at|from))?:|\bSee\s*(?=\(|$)", " ", body)
+    after_url = body.strip() != original and bool(re.search(r"https?://\S+[\s,]+\S", original))
+    body = re.sub(r"\(accessed[^)]*\)|\bAccessed\s+(?:on\s+)?[^.]*\.?", " ", body, flags=re.IGNORECASE)
+    body = " ".join(body.split()).strip(" ,")
+    pages = ""
+    without_pages = body
+    if match := PAGES.search(body):
+        pages = (
+            re.sub(r"\s+", "", match["pages"] or match["range"])
+            .replace("--", "–")
+            .replace("-", "–")
+            .strip("–")
+        )
+        without_pages = body[: match.start()] + " , " + body[match.end() :]
+    volume_match = VOLUME.search(body)
+    volume = issue = ""
+    if volume_match:
+        volume = volume_match["volume"] or volume_match["before"] or volume_match["bare"] or ""
+        issue = volume_match["issue"] or volume_match["bare_issue"] or ""
+    if len(volume) == 4 and YEAR.match(volume):
+        volume = ""
+    if match := ISSUE.search(body):
+        issue = match["issue"]
+    edition = match["edition"] if (match := EDITION.search(body)) else ""
+    publisher = match[1] if (match := PUBLISHERS.search(body)) else ""
+    return Tail(
+        venue=read_venue(body, arxiv=arxiv),
+        volume=volume,
+        issue=issue,
+        pages=pages,
+        publisher=publisher,
+        edition=edition,
+        year=None if year_known else read_year(without_pages, arxiv=arxiv),
+        after_url=after_url,
+    )
+
+
+def read_year(text: str, *, arxiv: bool = False) -> int | None:
+    """The last plausible year that stands alone; page ranges, volumes and arXiv ids are not years."""
+    text = (
+        re.sub(
+            r"\b(?:vol\.|volume|no\.)\s*\d+|\barxiv[\s:.]*\S+(?:\s+\d{4}\.\d{4,5})?",
+            " ",
+            text,
+            flags=re.IGNORECASE,
+        )
+        if (arxiv or "vol" in text.lower() or "no." in text.lower())
+        else text
+    )
+    latest = datetime.date.today().year + 1
+    years = [year for match in YEAR.finditer(text) if 1650 <= (year := int(match["year"])) <= latest]
+    return years[-1] if years else None
+
+
+def read_venue(text: str, *, arxiv: bool = False) -> str:
+    """The name of the venue, without volume, pages, publisher and year."""
+    text = text.strip(' ,.”"')
+    if re.match(r"(?:arxiv|corr\b)", text, re.IGNORECASE):
+        return "arXiv"
+    text = re.sub(r"^[Ii]n:?\s+(?=\S)|^In(?=In[a-z])", "", text)
+    if match := re.search(r"(?:,\s*|\s)(?:editors?|\(?eds?\.\)?),?(?:\s+(?=[A-Z])|$)", text):
+        text = text[match.end() :]
+    lead = re.match(r"(?:(?:19|20)\d\d\s+)?", text)
+    start = (
+        lead.end() if lead and len(text) - lead.end() > 10 else 0
+    )  # "2023 IEEE … Symposium": the year is part of the name
+    match = END_OF_VENUE.search(text, start)
+    venue = (text[: match.start()] if match else text).strip(" ,.;:([")
+    if (
+        not re.match(r"\w", venue)
+        or not re.search(r"[^\W\d_]{2,}", venue)
+        or re.fullmatch(
+            r"(?:january|february|march|april|may|june|july|august|september|october|november|december)",
+            venue,
+            re.IGNORECASE,
+        )
+    ):
+        return ""
+    return venue
