@@ -40,6 +40,9 @@ class Hardware:
     source: str = ""
     notes: str = ""
 
+    def __hash__(self) -> int:  # the rates are a dict; equal devices share these
+        return hash((self.slug, self.memory_bytes, self.bandwidth_bytes_per_s))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
@@ -216,3 +219,6 @@ class Engine:
     aliases: tuple[str, ...] = ()
     notes: str = ""
     source: str = ""
+
+    def __hash__(self) -> int:  # the defaults are a dict; equal engines share these
+        return hash((self.slug, self.version, self.family))

@@ -1,0 +1,168 @@
+"""From model, device, engine and deployment to the `Setup` that a pass needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from costmodel.efficiency import Rates, parameters, rates_for
+from costmodel.formats import lookup
+from costmodel.layout import Layout, layout_of
+from costmodel.linear import Shape, shape_of
+from costmodel.numeric import maximum, minimum, where
+from costmodel.operators import Setup
+from costmodel.paths import Path, paths, peak_flops
+from costmodel.specs import Deployment, Engine, Hardware, Model
+from costmodel.units import BITS_PER_BYTE
+
+UNFUSED_TRANSFERS = 3.0  # elementwise operators that each read and write their own tensors
+UNFUSED_GAPS = 2.0  # and twice the kernels per layer
+GRAPHS_OFF_GAP_S = 3.0e-5  # per layer, when an engine that records CUDA graphs runs without them
+EAGER_DECODE_COPIES = 3.0  # an unfused decode attention concatenates the cache: read, write, read again
+GRAPH_GAP_S = 1.0e-5  # per layer, when an engine without CUDA graphs records them
+
+
+@dataclass(slots=True)
+class Behaviour:
+    """The engine's defaults with the deployment's own choices in front."""
+
+    unfused_prefill: Any
+    unfused_decode: Any
+    split_decode: Any
+    fused: Any
+    cuda_graphs: Any
+    continuous: Any
+    chunk_tokens: Any  # 0: prompts are not chunked
+    prefix_cache: Any
+
+
+def choose(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> Any:
+    """The deployment's value of a field, else the engine's, else `fallback`; element by element for arrays."""
+    value = getattr(deployment, name)
+    default = engine.defaults.get(name, fallback)
+    if value is None:
+        return default
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        missing = np.array([item is None for item in value.ravel()]).reshape(value.shape)
+        if missing.any():
+            value = np.where(missing, np.array(default, dtype=object), value)
+        first = value.ravel()[0] if value.size else default
+        if isinstance(first, str):
+            return value.astype(str)
+        return value.astype(bool if isinstance(first, bool | np.bool_) else float)
+    return value
+
+
+def behaviour_of(deployment: Deployment, engine: Engine) -> Behaviour:
+    """What runs: attention kernels, fusion, graphs, batching."""
+    decode = choose(deployment, engine, "decode_attention_kernel", "flash")
+    return Behaviour(
+        unfused_prefill=choose(deployment, engine, "attention_kernel", "flash") == "eager",
+        unfused_decode=decode == "eager",
+        split_decode=decode == "split",
+        fused=choose(deployment, engine, "fused_operators", True),
+        cuda_graphs=choose(deployment, engine, "cuda_graphs", False),
+        continuous=choose(deployment, engine, "continuous_batching", False),
+        chunk_tokens=choose(deployment, engine, "chunk_tokens", 0.0),
+        prefix_cache=choose(deployment, engine, "prefix_cache", False),
+    )
+
+
+def sparsity(pattern: Any, density: Any, bits: Any) -> tuple[Any, Any]:
+    """Bytes and multiplications left of a sparse weight matrix, as shares of the dense one.
+
+    2:4 keeps half of the values and two bits of position each, and doubles the matrix units' rate (Mishra et al.
+    2021, arXiv:2104.08378). Unstructured weights are stored with a bit map and multiplied dense (Flash-LLM, Xia et
+    al. 2023, arXiv:2309.10285). Blocks leave both out.
+    """
+    if isinstance(pattern, str):
+        if pattern == "none" or pattern == "":
+            return 1.0, 1.0
+        if pattern == "2:4":
+            return 0.5 + 1.0 / bits, 0.5
+        if pattern == "block":
+            return density, density
+        return minimum(density + 1.0 / bits, 1.0), 1.0
+    two_four, block = pattern == "2:4", pattern == "block"
+    loose = pattern == "unstructured"
+    bytes_share = np.where(two_four, 0.5 + 1.0 / bits, np.where(block, density, 1.0))
+    bytes_share = np.where(loose, np.minimum(density + 1.0 / bits, 1.0), bytes_share)
+    return bytes_share, np.where(two_four, 0.5, np.where(block, density, 1.0))
+
+
+def element_bytes(kv_format: Any) -> Any:
+    """Bytes of one cached number."""
+    return lookup(kv_format, "bits_per_weight", "kv", "kv_format") / BITS_PER_BYTE
+
+
+def build(
+    model: Model, hardware: Hardware, deployment: Deployment, engine: Engine
+) -> tuple[Setup, Layout, Rates, Behaviour, Path]:  # fmt: skip
+    """Everything that does not depend on the workload."""
+    rates = rates_for(hardware, engine)
+    layout = layout_of(hardware, deployment, engine, rates)
+    behaviour = behaviour_of(deployment, engine)
+    shape: Shape = shape_of(model)
+    path = paths(
+        hardware, engine, deployment.weight_format, deployment.activation_format, deployment.weight_kernel
+    )
+    bytes_share, flops_share = sparsity(
+        deployment.sparsity_pattern, deployment.weight_density, path.weight_bytes * BITS_PER_BYTE
+    )
+    ideal = rates.engine == "roofline"
+    default_fused = bool(engine.defaults.get("fused_operators", True))
+    default_graphs = bool(engine.defaults.get("cuda_graphs", False))
+    gap, host = rates.layer_gap_s, rates.layer_host_s
+    elementwise: Any = 1.0
+    if not ideal:
+        elementwise = where(behaviour.fused, 1.0, UNFUSED_TRANSFERS)
+        if default_fused:
+            gap = where(behaviour.fused, gap, gap * UNFUSED_GAPS)
+        else:
+            gap = where(behaviour.fused, gap / UNFUSED_GAPS, gap)
+            host = where(behaviour.fused, host * 0.6, host)
+        if default_graphs:
+            gap = where(behaviour.cuda_graphs, gap, gap + GRAPHS_OFF_GAP_S)
+        else:
+            gap = where(behaviour.cuda_graphs, minimum(gap, GRAPH_GAP_S), gap)
+            host = where(behaviour.cuda_graphs, 0.0, host)
+    kept = deployment.kv_heads_kept * deployment.kv_layers_kept
+    experts = maximum(shape.experts * deployment.experts_kept, 1.0)
+    setup = Setup(
+        shape=shape,
+        tensor_parallel=layout.tensor_parallel,
+        pipeline_parallel=layout.pipeline_parallel,
+        expert_parallel=layout.expert_parallel,
+        weight_bytes_per_s=hardware.bandwidth_bytes_per_s * path.bandwidth_share,
+        kv_bytes_per_s=hardware.bandwidth_bytes_per_s * rates.kv_bandwidth_share,
+        linear_flops_per_s=path.flops_per_s / path.dequantize_factor,
+        attention_flops_per_s=peak_flops(hardware, "fp16", accumulates_16=rates.accumulates_16)
+        * rates.attention_compute_share,
+        exposed_share=rates.exposed_share,
+        half_tokens=rates.half_tokens,
+        link_bytes_per_s=layout.link_bytes_per_s,
+        link_latency_s=layout.link_latency_s,
+        layer_gap_s=gap,
+        layer_host_s=host,
+        step_s=rates.step_s,
+        sequence_s=rates.sequence_s,
+        expert_layer_s=rates.expert_layer_s,
+        weight_bytes=path.weight_bytes * bytes_share,
+        head_bytes=path.head_bytes,
+        flops_share=flops_share,
+        dequantize_s_per_weight=0.0,
+        weights_kept=deployment.weights_kept,
+        layers_kept=deployment.layers_kept,
+        experts=experts,
+        active_experts=maximum(minimum(shape.active_experts * deployment.active_experts_kept, experts), 1.0),
+        kv_element_bytes=element_bytes(deployment.kv_format),
+        kv_kept=kept,
+        elementwise_factor=elementwise,
+    )
+    if not ideal:
+        values = parameters()
+        split = where(behaviour.unfused_decode, values.get("decode_attention.eager", 1.0), 1.0)
+        setup.kv_bytes_per_s = setup.kv_bytes_per_s * split
+    return setup, layout, rates, behaviour, path

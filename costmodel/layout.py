@@ -1,0 +1,115 @@
+"""How the devices share the work, and the links between them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from costmodel.efficiency import Rates, parameters
+from costmodel.numeric import maximum, minimum, where
+from costmodel.specs import Deployment, Engine, Hardware
+
+NODE_DEVICES = {"tpu": 256.0, "accelerator": 32.0}
+NODE_DEFAULT = 8.0  # devices of one host
+PCIE_BYTES_PER_S = 31.5e9  # PCIe 4.0 x16, per direction
+NETWORK_BYTES_PER_S = 25e9  # 200 Gb/s InfiniBand for each device
+NETWORKS = {
+    "infiniband": 25e9, "ib": 25e9, "ib-hdr": 25e9, "ib-ndr": 50e9, "roce": 25e9, "ethernet": 12.5e9,
+    "ethernet-10g": 1.25e9, "ethernet-25g": 3.1e9, "ethernet-100g": 12.5e9, "network": 25e9,
+}  # fmt: skip
+
+
+class Layout(NamedTuple):
+    """Degrees of parallelism and the link that the collectives use."""
+
+    devices: Any
+    tensor_parallel: Any
+    pipeline_parallel: Any
+    expert_parallel: Any
+    serial_stages: bool  # the stages of a split by layers wait for each other even when several requests run
+    link_bytes_per_s: Any
+    link_latency_s: Any
+
+
+def link_of(hardware: Hardware, rates: Rates, interconnect: str | None) -> tuple[float, float]:
+    """Achieved bytes/s per direction and the latency of one collective step, for a named link."""
+    values = parameters()
+    ideal = rates.engine == "roofline"
+    name = (interconnect or hardware.interconnect or "none").lower()
+    pcie = hardware.host_bytes_per_s or PCIE_BYTES_PER_S
+    if name in NETWORKS:
+        bandwidth, kind = NETWORKS[name], "network"
+    elif name.startswith(("pcie", "none", "host")) or not hardware.interconnect_bytes_per_s:
+        bandwidth, kind = pcie, "pcie"
+    else:
+        bandwidth, kind = hardware.interconnect_bytes_per_s, "fabric"
+    if ideal:
+        return bandwidth, 0.0
+    return bandwidth * values[f"link.{kind}"], values[f"link_latency_s.{kind}"]
+
+
+def has_gaps(value: Any) -> bool:
+    """True for an array in which some cases leave the choice to the engine (None)."""
+    return isinstance(value, np.ndarray) and value.dtype == object
+
+
+def fill_gaps(hardware: Hardware, deployment: Deployment, engine: Engine, rates: Rates) -> Layout:
+    """`layout_of` where some cases name a degree and others do not."""
+    usual = layout_of(
+        hardware, deployment.changed(tensor_parallel=None, pipeline_parallel=None), engine, rates
+    )
+    cells = np.broadcast_arrays(
+        np.asarray(deployment.devices, dtype=float),
+        np.asarray(deployment.tensor_parallel, dtype=object),
+        np.asarray(deployment.pipeline_parallel, dtype=object),
+        np.asarray(usual.tensor_parallel, dtype=float),
+        np.asarray(usual.pipeline_parallel, dtype=float),
+    )
+    tensor, pipeline = np.empty(cells[0].shape), np.empty(cells[0].shape)
+    for i, (n, t, p, usual_t, usual_p) in enumerate(zip(*(cell.ravel() for cell in cells), strict=True)):
+        if t is None and p is None:
+            t, p = usual_t, usual_p
+        tensor.flat[i] = max(n / p, 1.0) if t is None else t
+        pipeline.flat[i] = max(n / t, 1.0) if p is None else p
+    return layout_of(
+        hardware, deployment.changed(tensor_parallel=tensor, pipeline_parallel=pipeline), engine, rates
+    )
+
+
+def layout_of(hardware: Hardware, deployment: Deployment, engine: Engine, rates: Rates) -> Layout:
+    """The layout asked for, or the engine's usual one: layers split over the devices, or tensors within a host."""
+    devices = deployment.devices
+    tensor, pipeline = deployment.tensor_parallel, deployment.pipeline_parallel
+    if has_gaps(tensor) or has_gaps(pipeline):
+        return fill_gaps(hardware, deployment, engine, rates)
+    node = NODE_DEVICES.get(rates.group, NODE_DEFAULT)
+    if tensor is None and pipeline is None:
+        if engine.layout in ("layer", "pipeline"):
+            tensor, pipeline = 1.0, devices
+        else:
+            tensor = minimum(devices, node)
+            pipeline = maximum(devices / tensor, 1.0)
+    elif tensor is None and pipeline is not None:
+        tensor = maximum(devices / pipeline, 1.0)
+    elif pipeline is None and tensor is not None:
+        pipeline = maximum(devices / tensor, 1.0)
+    assert tensor is not None and pipeline is not None
+    expert = 1.0 if deployment.expert_parallel is None else deployment.expert_parallel
+    names = deployment.interconnect
+    if isinstance(names, np.ndarray):
+        unique, inverse = np.unique(names.astype(object).astype(str), return_inverse=True)
+        found = np.array([link_of(hardware, rates, None if n == "None" else str(n)) for n in unique])
+        bandwidth: Any = found[inverse, 0].reshape(names.shape)
+        latency: Any = found[inverse, 1].reshape(names.shape)
+    else:
+        bandwidth, latency = link_of(hardware, rates, names)
+    # a tensor-parallel group wider than one host crosses the network
+    wide = tensor > node
+    if rates.engine != "roofline":
+        values = parameters()
+        latency = where(wide, maximum(latency, values["link_latency_s.network"]), latency)
+        bandwidth = where(
+            wide, minimum(bandwidth, NETWORK_BYTES_PER_S * 4.0 * values["link.network"]), bandwidth
+        )
+    return Layout(devices, tensor, pipeline, expert, engine.layout == "layer", bandwidth, latency)

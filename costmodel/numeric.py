@@ -1,0 +1,69 @@
+"""Arithmetic helpers that stay on Python floats for one scenario and on numpy for many.
+
+One estimate is some 300 operations; a numpy call on a scalar costs ten times a Python one, so scalars avoid it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+SCALARS = (float, int, bool, np.floating, np.integer, np.bool_)
+
+
+def is_scalar(*values: Any) -> bool:
+    """True where every value is a plain number.
+
+    >>> is_scalar(1, 2.0), is_scalar(1, np.array([1.0, 2.0]))
+    (True, False)
+    """
+    return all(isinstance(value, SCALARS) for value in values)
+
+
+def maximum(first: Any, second: Any) -> Any:
+    """The larger of two numbers, element by element.
+
+    >>> maximum(1.0, 2.0)
+    2.0
+    """
+    if isinstance(first, SCALARS) and isinstance(second, SCALARS):
+        return first if first >= second else second
+    return np.maximum(first, second)
+
+
+def minimum(first: Any, second: Any) -> Any:
+    """The smaller of two numbers, element by element."""
+    if isinstance(first, SCALARS) and isinstance(second, SCALARS):
+        return first if first <= second else second
+    return np.minimum(first, second)
+
+
+def where(condition: Any, yes: Any, no: Any) -> Any:
+    """`yes` where the condition holds, else `no`."""
+    if isinstance(condition, SCALARS):
+        return yes if condition else no
+    return np.where(condition, yes, no)
+
+
+def square_root(value: Any) -> Any:
+    """√value."""
+    return math.sqrt(value) if isinstance(value, SCALARS) else np.sqrt(value)
+
+
+def power(base: Any, exponent: Any) -> Any:
+    """base ** exponent for a non-negative base."""
+    if isinstance(base, SCALARS) and isinstance(exponent, SCALARS):
+        return base**exponent
+    return np.power(base, exponent)
+
+
+def ceiling(value: Any) -> Any:
+    """The next whole number, as a float."""
+    return float(math.ceil(value - 1e-9)) if isinstance(value, SCALARS) else np.ceil(value - 1e-9)
+
+
+def logarithm2(value: Any) -> Any:
+    """log₂(value) of a positive value."""
+    return math.log2(value) if isinstance(value, SCALARS) else np.log2(value)

@@ -1,0 +1,240 @@
+"""One forward pass as a list of operators: FLOPs, bytes, seconds and what bounds each.
+
+The same code prices prefill (many tokens per sequence), decode (one) and mixed steps; only the numbers of tokens,
+sequences and context tokens differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from costmodel.attention import score_matrix_bytes
+from costmodel.comm import all_reduce_seconds, all_to_all_seconds, point_to_point_seconds
+from costmodel.experts import touched_experts
+from costmodel.linear import FLOPS_PER_WEIGHT, Shape
+from costmodel.numeric import maximum, minimum, where
+from costmodel.roofline import combine
+
+ACTIVATION_BYTES = 2.0  # activations between operators stay in 16 bits
+NORM_TRANSFERS = 8.0  # hidden-sized reads and writes per layer: two norms, two residual additions
+
+
+class Operator(NamedTuple):
+    """Work and time of one kind of operator in one pass, all layers together, on the busiest device."""
+
+    name: str
+    count: Any
+    flops: Any
+    bytes: Any
+    compute_s: Any
+    memory_s: Any
+    link_s: Any
+    seconds: Any
+
+
+@dataclass(slots=True)
+class Setup:
+    """Everything about model, device, engine and deployment that a pass needs; floats or arrays."""
+
+    shape: Shape
+    tensor_parallel: Any
+    pipeline_parallel: Any
+    expert_parallel: Any
+    # rates, achieved
+    weight_bytes_per_s: Any
+    kv_bytes_per_s: Any
+    linear_flops_per_s: Any
+    attention_flops_per_s: Any
+    exposed_share: Any
+    half_tokens: Any  # tokens at which a multiplication reaches half of its best rate
+    link_bytes_per_s: Any
+    link_latency_s: Any
+    layer_gap_s: Any  # on the device, per layer
+    layer_host_s: Any  # on the host, per layer; hidden while the device is busy
+    step_s: Any  # per pass: sampling, scheduling
+    sequence_s: Any  # per sequence and pass: sampling, detokenising
+    expert_layer_s: Any  # routing: per MoE layer
+    # weights
+    weight_bytes: Any  # bytes per weight of the layers, as stored and read
+    head_bytes: Any
+    flops_share: Any  # share of a dense multiplication that is computed (structured sparsity)
+    dequantize_s_per_weight: Any  # extra device time per weight and pass beyond small batches
+    weights_kept: Any
+    layers_kept: Any
+    experts: Any
+    active_experts: Any
+    # cache
+    kv_element_bytes: Any
+    kv_kept: Any  # heads × layers kept, of the unmodified cache
+    elementwise_factor: Any  # 1 fused; more where every operator reads and writes its own
+
+
+def parallel_share(setup: Setup) -> Any:
+    """Devices that share one layer's work."""
+    return setup.tensor_parallel
+
+
+def linear(
+    setup: Setup, name: str, params: Any, tokens: Any, *, read_share: Any = 1.0, flops_share: Any = 1.0,
+    bytes_per_weight: Any = None, count: Any = None, kept: Any = None,
+) -> Operator:  # fmt: skip
+    """A group of matrix multiplications: 2 FLOPs per weight and token, each weight read once per pass.
+
+    `read_share` of the weights is touched (experts); `flops_share` of them multiplies a given token.
+    """
+    kept_weights = setup.weights_kept * setup.layers_kept if kept is None else kept
+    weights = params * kept_weights / setup.tensor_parallel
+    flops = FLOPS_PER_WEIGHT * weights * flops_share * tokens
+    bytes_ = weights * read_share * (setup.weight_bytes if bytes_per_weight is None else bytes_per_weight)
+    compute_s = (
+        flops
+        * setup.flops_share
+        / setup.linear_flops_per_s
+        * (1.0 + setup.half_tokens / tokens * (tokens > 8.0))
+    )
+    compute_s = compute_s + weights * read_share * setup.dequantize_s_per_weight * minimum(tokens / 64.0, 1.0)
+    memory_s = bytes_ / setup.weight_bytes_per_s
+    seconds = combine(compute_s, memory_s, setup.exposed_share)
+    return Operator(
+        name, setup.shape.layers * setup.layers_kept if count is None else count,
+        flops * setup.tensor_parallel, bytes_ * setup.tensor_parallel, compute_s, memory_s, 0.0, seconds,
+    )  # fmt: skip
+
+
+def run_pass(
+    setup: Setup,
+    *,
+    tokens: Any,  # query tokens through the linear operators, all sequences
+    sequences: Any,
+    logit_rows: Any,  # tokens whose logits are computed
+    kv_read_tokens: Any,  # cached tokens read per sequence
+    pairs: Any,  # query × context pairs of attention, all sequences (full-attention layers)
+    window_pairs: Any,
+    decode: bool,
+    unfused_attention: Any = False,
+    attention_share: Any = 1.0,
+    attention_parallel: Any = 1.0,  # share of the device's bandwidth that the attention kernel can use
+    layers_run: Any = 1.0,
+) -> list[Operator]:
+    """The operators of one pass, in order of execution, each summed over the layers it occurs in.
+
+    Seconds are those of the pass's latency: divided by tensor parallelism, not by pipeline parallelism, whose
+    stages work one after another on the same tokens.
+    """
+    shape = setup.shape
+    kept = setup.weights_kept * setup.layers_kept * layers_run
+    layers = shape.layers * setup.layers_kept * layers_run
+    operators = [linear(setup, "qkv_projection", shape.qkv_params, tokens, kept=kept, count=layers)]
+
+    window = minimum(kv_read_tokens, shape.window_tokens)
+    elements = shape.kv_elements * kv_read_tokens + shape.window_elements * window
+    # one cache head cannot be cut: tensor parallelism beyond the KV heads replicates them
+    kv_split = minimum(setup.tensor_parallel, shape.kv_heads)
+    kv_bytes = (
+        elements
+        * sequences
+        * setup.kv_element_bytes
+        * setup.kv_kept
+        * setup.layers_kept
+        * layers_run
+        / kv_split
+        + shape.state_bytes * sequences * 2.0 / setup.tensor_parallel
+    )
+    score = shape.decode_score_flops if decode else shape.score_flops
+    flops = (score * pairs + shape.window_score_flops * window_pairs) * attention_share
+    flops = flops * setup.layers_kept * layers_run / setup.tensor_parallel
+    matrix_bytes = where(
+        unfused_attention,
+        score_matrix_bytes(pairs=pairs, score_heads=shape.score_heads) / setup.tensor_parallel * setup.layers_kept, 0.0,
+    )  # fmt: skip
+    compute_s = flops / setup.attention_flops_per_s
+    memory_s = (kv_bytes / attention_parallel + matrix_bytes) / setup.kv_bytes_per_s
+    operators.append(
+        Operator(
+            "attention", layers, flops * setup.tensor_parallel, (kv_bytes + matrix_bytes) * setup.tensor_parallel,
+            compute_s, memory_s, 0.0, combine(compute_s, memory_s, setup.exposed_share),
+        )
+    )  # fmt: skip
+    written = (shape.kv_elements + shape.window_elements) * tokens * setup.kv_element_bytes * setup.kv_kept
+    written = written * setup.layers_kept * layers_run / kv_split
+    write_s = written / setup.kv_bytes_per_s
+    operators.append(Operator("kv_write", layers, 0.0, written * kv_split, 0.0, write_s, 0.0, write_s))
+    operators.append(linear(setup, "attention_output", shape.out_params, tokens, kept=kept, count=layers))
+    operators.append(
+        linear(setup, "mlp", shape.mlp_params + shape.mixer_params, tokens, kept=kept, count=layers)
+    )
+
+    touched = touched_experts(experts=setup.experts, active_experts=setup.active_experts, tokens=tokens)
+    operators.append(
+        linear(
+            setup, "experts", shape.expert_params * setup.experts / shape.experts, tokens, kept=kept,
+            read_share=touched / setup.experts, flops_share=setup.active_experts / setup.experts,
+            count=shape.moe_layers,
+        )
+    )  # fmt: skip
+    router = linear(setup, "router", shape.router_params, tokens, kept=kept, count=shape.moe_layers,
+                    bytes_per_weight=ACTIVATION_BYTES)  # fmt: skip
+    routing_s = router.seconds + setup.expert_layer_s * shape.moe_layers * setup.layers_kept * layers_run
+    operators.append(router._replace(seconds=routing_s))
+
+    moved = (
+        tokens
+        * layers
+        * ACTIVATION_BYTES
+        * (NORM_TRANSFERS * shape.hidden + 3.0 * shape.mlp_width / setup.tensor_parallel)
+    )
+    moved = moved * setup.elementwise_factor
+    moved_s = moved / setup.weight_bytes_per_s
+    operators.append(Operator("norm_elementwise", layers, 0.0, moved, 0.0, moved_s, 0.0, moved_s))
+
+    operators.append(
+        linear(
+            setup,
+            "lm_head",
+            shape.head_params,
+            logit_rows,
+            bytes_per_weight=setup.head_bytes,
+            kept=1.0,
+            count=1.0,
+        )
+    )
+
+    message = tokens * shape.hidden * ACTIVATION_BYTES
+    reduce_s = all_reduce_seconds(
+        bytes_=message, devices=setup.tensor_parallel, bytes_per_s=setup.link_bytes_per_s,
+        latency_s=setup.link_latency_s,
+    )  # fmt: skip
+    collectives = 2.0 * layers
+    exchange_s = all_to_all_seconds(
+        bytes_=2.0 * message * setup.active_experts, devices=setup.expert_parallel,
+        bytes_per_s=setup.link_bytes_per_s, latency_s=2.0 * setup.link_latency_s,
+    ) * where(shape.moe_layers > 0, shape.moe_layers, 0.0)  # fmt: skip
+    several = setup.tensor_parallel > 1.0
+    operators.append(
+        Operator(
+            "all_reduce", collectives * several, 0.0, message * collectives * several, 0.0, 0.0,
+            reduce_s * collectives, reduce_s * collectives,
+        )
+    )  # fmt: skip
+    stages = setup.pipeline_parallel - 1.0
+    hand_s = stages * point_to_point_seconds(
+        bytes_=message, bytes_per_s=setup.link_bytes_per_s, latency_s=setup.link_latency_s
+    )
+    operators.append(Operator("stage_transfer", stages, 0.0, message * stages, 0.0, 0.0, hand_s, hand_s))
+    operators.append(
+        Operator("expert_exchange", shape.moe_layers, 0.0, 0.0, 0.0, 0.0, exchange_s, exchange_s)
+    )
+    return operators
+
+
+def overheads(setup: Setup, device_s: Any, *, sequences: Any, layers_run: Any = 1.0) -> tuple[Any, Any]:
+    """Launch and framework time of one pass that the device's work does not hide.
+
+    Kernels leave gaps of `layer_gap_s` per layer. The host issues a layer's kernels in `layer_host_s`; it runs ahead
+    of the device, so only what exceeds the device's own time shows.
+    """
+    layers = setup.shape.layers * setup.layers_kept * layers_run
+    gaps = layers * setup.layer_gap_s
+    waiting = maximum(layers * setup.layer_host_s - device_s - gaps, 0.0)
+    return gaps + waiting, setup.step_s + setup.sequence_s * sequences

@@ -1,0 +1,129 @@
+"""Which matrix path a weight format takes on a device, how fast it is, and what decoding the weights costs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from costmodel.efficiency import Rates, parameters, rates_for
+from costmodel.formats import Format, find_format
+from costmodel.specs import Engine, Hardware
+from costmodel.units import BITS_PER_BYTE
+
+# FLOP per byte of bandwidth where a data sheet states no rate at all (small CPUs): a multiply-add per loaded word
+FLOPS_PER_BYTE_UNKNOWN = 8.0
+KERNELS = ("naive", "tuned", "lut")
+
+
+class Path(NamedTuple):
+    """How one pair of weight and activation formats is multiplied."""
+
+    path: str  # fp16 | fp8 | fp4 | int8 | int4 | fp32
+    flops_per_s: float  # achieved at large size
+    bandwidth_share: float  # of the data sheet's, reading these weights
+    weight_bytes: float
+    head_bytes: float
+    weight_only: bool  # narrower than 16 bits but multiplied in 16
+    dequantize_factor: float  # time of the multiplication over that of plain 16-bit weights
+
+
+def peak_flops(hardware: Hardware, path: str, *, accumulates_16: bool = False) -> float:
+    """Dense peak of one path, or of the next wider one where the device lacks it.
+
+    Consumer cards multiply FP16 with FP32 accumulation at half the rate of FP16 accumulation (NVIDIA Ada
+    whitepaper, appendix A); a part without matrix units runs FP16 at its FP32 rate.
+    """
+    flops = hardware.flops
+    if path in ("fp4", "int4") and path not in flops:
+        path = "fp8" if path == "fp4" else "int8"
+    if path in ("fp8", "int8", "fp4", "int4") and flops.get(path):
+        return flops[path]
+    if path == "fp32" and flops.get("fp32"):
+        return flops["fp32"]
+    choices = [flops.get("fp16"), flops.get("bf16")]
+    if accumulates_16:
+        choices.insert(0, flops.get("fp16_acc16"))
+    choices += [flops.get("fp32"), flops.get("fp16_acc16")]
+    known = next((rate for rate in choices if rate), None)
+    return known or hardware.bandwidth_bytes_per_s * FLOPS_PER_BYTE_UNKNOWN
+
+
+def supports(hardware: Hardware, path: str) -> bool:
+    """Whether the device multiplies this format without widening it."""
+    return bool(hardware.flops.get(path))
+
+
+def choose_path(hardware: Hardware, rates: Rates, weights: Format, activations: Format) -> str:
+    """The path of the multiplication: as narrow as both operands and the device allow."""
+    asked = weights.activation or activations.direct or "fp16"
+    asked = find_format(asked, "activations").direct or "fp16"
+    if weights.family == "gguf" and not rates.integer_prefill:
+        asked = "fp16"
+    if asked in ("fp16", "bf16") or weights.bits_per_weight >= 16:
+        return "fp32" if weights.bits_per_weight >= 32 else "fp16"
+    if asked in ("fp8", "fp4") and weights.direct in ("fp8", "fp4"):
+        path = asked if weights.direct == asked else "fp8"
+        return path if supports(hardware, path) else "fp16"
+    if asked in ("int8", "int4"):
+        return asked if supports(hardware, asked) else "int8" if supports(hardware, "int8") else "fp16"
+    return "fp16"
+
+
+@lru_cache(maxsize=8192)
+def path_for(
+    hardware: Hardware, engine: Engine, weight_format: str, activation_format: str, weight_kernel: str | None
+) -> Path:
+    """The path of one pair of formats on one device under one engine."""
+    rates = rates_for(hardware, engine)
+    weights = find_format(weight_format)
+    activations = find_format(activation_format, "activations", "activation_format")
+    path = choose_path(hardware, rates, weights, activations)
+    values = parameters()
+    ideal = rates.engine == "roofline"
+    weight_only = weights.is_quantized and path in ("fp16", "fp32")
+    share = (
+        rates.compute_share if weights.bits_per_weight >= 16 or weight_only else rates.quantized_compute_share
+    )
+    kernel = weight_kernel or str(engine.defaults.get("weight_kernel") or "tuned")
+    if weights.scheme in ("codebook",) and kernel != "naive":
+        kernel = "lut"
+    bandwidth = rates.bandwidth_share
+    dequantize = 1.0
+    if weights.is_quantized and not ideal:
+        bandwidth *= values.get(f"decode_scheme.{weights.scheme}", 1.0) * values.get(
+            f"decode_kernel.{kernel}", 1.0
+        )
+        if weight_only:
+            dequantize = values.get(f"dequantize.{kernel}", 1.1)
+    return Path(
+        path=path,
+        flops_per_s=peak_flops(hardware, path, accumulates_16=rates.accumulates_16) * share,
+        bandwidth_share=bandwidth,
+        weight_bytes=weights.bits_per_weight / BITS_PER_BYTE,
+        head_bytes=weights.head_bits / BITS_PER_BYTE,
+        weight_only=weight_only,
+        dequantize_factor=dequantize,
+    )
+
+
+def paths(
+    hardware: Hardware, engine: Engine, weight_format: Any, activation_format: Any, weight_kernel: Any
+) -> Path:
+    """`path_for`, broadcast over arrays of format names; every field an array then."""
+    if not any(isinstance(value, np.ndarray) for value in (weight_format, activation_format, weight_kernel)):
+        return path_for(hardware, engine, weight_format, activation_format, weight_kernel)
+    names: list[Any] = []
+    codes: list[Any] = []
+    for value in (weight_format, activation_format, weight_kernel):
+        if isinstance(value, np.ndarray):
+            unique, inverse = np.unique(value.astype(object).astype(str), return_inverse=True)
+            names.append([None if name == "None" else str(name) for name in unique])
+            codes.append(inverse.reshape(value.shape))
+        else:
+            names.append([value])
+            codes.append(np.zeros((), dtype=int))
+    found = [path_for(hardware, engine, w, a, k) for w in names[0] for a in names[1] for k in names[2]]
+    index = (codes[0] * len(names[1]) + codes[1]) * len(names[2]) + codes[2]
+    return Path(*(np.array([getattr(path, field) for path in found])[index] for field in Path._fields))

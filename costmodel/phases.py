@@ -1,0 +1,210 @@
+"""Seconds of prefill and of one decode step, with their terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from costmodel.assembly import EAGER_DECODE_COPIES, Behaviour
+from costmodel.attention import causal_pairs, mean_context
+from costmodel.numeric import ceiling, maximum, minimum, where
+from costmodel.offload import exposed_seconds, host_compute_seconds, transfer_seconds
+from costmodel.operators import Operator, Setup, overheads, run_pass
+from costmodel.specs import Deployment, Hardware, Workload
+from costmodel.speculative import draft_seconds
+
+FULL_ATTENTION_ROWS = 64.0  # cache heads × sequences at which a decode kernel without splits fills a device
+SMALLEST_SHARE = 0.25  # of the bandwidth that such a kernel still reaches with a single row
+
+
+@dataclass(slots=True)
+class Phase:
+    """Time of one phase: `seconds` is the sum of the terms."""
+
+    seconds: Any
+    terms: dict[str, Any]
+    operators: list[Operator] = field(default_factory=list)
+    device_s: Any = 0.0
+    weight_memory_s: Any = 0.0  # time in which weights stream, available to other work in a mixed step
+
+
+TERM_OF = {
+    "attention": "attention",
+    "kv_write": "attention",
+    "norm_elementwise": "elementwise",
+    "lm_head": "lm_head",
+    "experts": "experts",
+    "router": "experts",
+    "all_reduce": "interconnect",
+    "stage_transfer": "interconnect",
+    "expert_exchange": "interconnect",
+}
+
+
+def sum_terms(operators: list[Operator]) -> dict[str, Any]:
+    """Seconds by term; linear operators are one term."""
+    terms: dict[str, Any] = {}
+    for operator in operators:
+        name = TERM_OF.get(operator.name, "linear")
+        terms[name] = terms[name] + operator.seconds if name in terms else operator.seconds
+    return terms
+
+
+def total(terms: dict[str, Any]) -> Any:
+    """Sum of the terms."""
+    result: Any = 0.0
+    for value in terms.values():
+        result = result + value
+    return result
+
+
+def offload_seconds(
+    setup: Setup, hardware: Hardware, deployment: Deployment, device_s: Any, *, touched_share: Any = 1.0
+) -> Any:
+    """What weights in host memory or on disk add to one pass."""
+    host, disk = deployment.host_weight_share, deployment.disk_weight_share
+    if isinstance(host, int | float) and isinstance(disk, int | float) and host == 0 and disk == 0:
+        return 0.0
+    shape = setup.shape
+    weights = shape.qkv_params + shape.out_params + shape.mlp_params + shape.mixer_params
+    weights = weights + shape.expert_params * touched_share
+    stored = weights * setup.weights_kept * setup.layers_kept * setup.weight_bytes
+    streamed = 1.0 - deployment.hot_weight_share
+    host_bytes, disk_bytes = stored * host * streamed, stored * disk * streamed
+    link = hardware.host_bytes_per_s or 31.5e9
+    transfer = transfer_seconds(host_bytes=host_bytes, disk_bytes=disk_bytes, link_bytes_per_s=link)
+    on_host = host_compute_seconds(host_bytes=host_bytes) + transfer_seconds(
+        host_bytes=0.0, disk_bytes=disk_bytes, link_bytes_per_s=link
+    )
+    added = where(deployment.host_compute, on_host, transfer)
+    return exposed_seconds(transfer_s=added, device_s=device_s, overlap=deployment.offload_overlap)
+
+
+def prefill(
+    setup: Setup,
+    hardware: Hardware,
+    workload: Workload,
+    deployment: Deployment,
+    behaviour: Behaviour,
+    *,
+    sequences: Any,
+    prompt_tokens: Any,
+    cached_tokens: Any,
+) -> Phase:
+    """Time to process the prompts of `sequences` requests, in chunks where the engine does so."""
+    shape = setup.shape
+    new = maximum(prompt_tokens - cached_tokens, 1.0)
+    past = workload.context_tokens + cached_tokens
+    budget = behaviour.chunk_tokens
+    tokens = new * sequences
+    chunks = where(budget > 0, ceiling(tokens / maximum(budget, 1.0)), 1.0)
+    pairs = causal_pairs(new_tokens=new, past_tokens=past, window_tokens=1e18) * sequences
+    window_pairs = (
+        causal_pairs(new_tokens=new, past_tokens=past, window_tokens=shape.window_tokens) * sequences
+    )
+    # every chunk reads the cache of the chunks before it again
+    read_tokens = past / chunks + 0.5 * new * (chunks - 1.0) / chunks
+    operators = run_pass(
+        setup,
+        tokens=tokens / chunks,
+        sequences=sequences,
+        logit_rows=maximum(sequences / chunks, 1.0),
+        kv_read_tokens=read_tokens,
+        pairs=pairs / chunks,
+        window_pairs=window_pairs / chunks,
+        decode=False,
+        unfused_attention=behaviour.unfused_prefill,
+        attention_share=deployment.prefill_attention_share,
+    )
+    terms = sum_terms(operators)
+    device_s = total(terms)
+    gaps, step = overheads(setup, device_s, sequences=sequences)
+    terms["launch"] = gaps
+    terms["framework"] = step
+    terms["offload"] = offload_seconds(setup, hardware, deployment, device_s)
+    single = isinstance(chunks, float) and chunks == 1.0
+    if not single:
+        terms = {name: seconds * chunks for name, seconds in terms.items()}
+        operators = [
+            operator._replace(
+                count=operator.count * chunks, flops=operator.flops * chunks, bytes=operator.bytes * chunks,
+                compute_s=operator.compute_s * chunks, memory_s=operator.memory_s * chunks,
+                link_s=operator.link_s * chunks, seconds=operator.seconds * chunks,
+            )
+            for operator in operators
+        ]  # fmt: skip
+    return Phase(total(terms), terms, operators, device_s=device_s * chunks)
+
+
+def decode_step(
+    setup: Setup,
+    hardware: Hardware,
+    deployment: Deployment,
+    behaviour: Behaviour,
+    *,
+    sequences: Any,
+    first_context: Any,
+    new_tokens: Any,
+) -> Phase:
+    """Time of one decoding step in the middle of the generation; per step, not per token."""
+    shape = setup.shape
+    context = mean_context(first_tokens=first_context, new_tokens=new_tokens)
+    kept = context * deployment.kv_tokens_kept
+    if deployment.kv_window_tokens is not None:
+        kept = minimum(kept, deployment.kv_window_tokens)
+    shared = deployment.kv_shared_share
+    # a prefix stored once is read once for the whole batch
+    read = kept * deployment.kv_read_share * ((1.0 - shared) + shared / maximum(sequences, 1.0))
+    verified = deployment.verify_tokens
+    tokens = sequences * verified
+    pairs = tokens * kept * deployment.kv_read_share
+    window_pairs = tokens * minimum(kept, shape.window_tokens)
+    rows = sequences * minimum(shape.kv_heads / setup.tensor_parallel, 32.0)
+    filled = minimum(maximum(rows / FULL_ATTENTION_ROWS, SMALLEST_SHARE), 1.0)
+    parallel = where(behaviour.split_decode, 1.0, filled)
+    if setup.step_s == 0.0 and setup.exposed_share == 0.0:
+        parallel = 1.0  # the roofline has no kernels
+    parallel = where(behaviour.unfused_decode, parallel / EAGER_DECODE_COPIES, parallel)
+
+    def one(
+        tokens: Any, pairs: Any, window_pairs: Any, verified: Any
+    ) -> tuple[list[Operator], dict[str, Any], Any]:
+        operators = run_pass(
+            setup, tokens=tokens, sequences=sequences, logit_rows=tokens, kv_read_tokens=read, pairs=pairs,
+            window_pairs=window_pairs, decode=True, attention_parallel=parallel,
+            layers_run=deployment.layers_executed,
+        )  # fmt: skip
+        terms = sum_terms(operators)
+        device_s = total(terms)
+        gaps, step = overheads(setup, device_s, sequences=sequences, layers_run=deployment.layers_executed)
+        terms["launch"], terms["framework"] = gaps, step
+        terms["offload"] = offload_seconds(setup, hardware, deployment, device_s)
+        if not (isinstance(deployment.host_kv_share, int | float) and deployment.host_kv_share == 0):
+            cache = (
+                shape.kv_elements * read + shape.window_elements * minimum(read, shape.window_tokens)
+            ) * sequences
+            cache = cache * setup.kv_element_bytes * setup.kv_kept * deployment.host_kv_share
+            moved = transfer_seconds(
+                host_bytes=cache, disk_bytes=0.0, link_bytes_per_s=hardware.host_bytes_per_s or 31.5e9
+            )
+            terms["offload"] = terms["offload"] + exposed_seconds(
+                transfer_s=moved, device_s=device_s, overlap=deployment.offload_overlap
+            )
+        return operators, terms, device_s
+
+    operators, terms, device_s = one(tokens, pairs, window_pairs, verified)
+    drafts = deployment.draft_passes
+    plain_scalar = isinstance(drafts, int | float) and drafts == 0
+    overhead = deployment.draft_overhead_s
+    if plain_scalar and isinstance(overhead, int | float) and overhead == 0:
+        return Phase(total(terms), terms, operators, device_s=device_s)
+    if plain_scalar:
+        terms["draft"] = overhead
+    else:
+        ratio = maximum(verified, 1.0)
+        _, plain_terms, _ = one(tokens / ratio, pairs / ratio, window_pairs / ratio, 1.0)
+        terms["draft"] = draft_seconds(
+            weight_share=deployment.draft_weight_share, passes=drafts, target_step_s=total(plain_terms),
+            overhead_s=overhead,
+        )  # fmt: skip
+    return Phase(total(terms), terms, operators, device_s=device_s)

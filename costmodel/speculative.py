@@ -1,0 +1,33 @@
+"""Speculative decoding: how many tokens a step yields, and what drafting costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from costmodel.numeric import power, where
+
+
+def expected_tokens(*, acceptance: Any, drafted: Any) -> Any:
+    """Mean tokens per verification step when each drafted token is accepted with the same probability.
+
+    E = (1 − a^(k+1)) / (1 − a)      (Leviathan et al. 2023, arXiv:2211.17192, equation 1)
+
+    >>> round(expected_tokens(acceptance=0.7, drafted=4), 4)
+    2.7731
+    """
+    sure = acceptance >= 1.0
+    safe = where(sure, 0.0, acceptance)
+    return where(sure, drafted + 1.0, (1.0 - power(safe, drafted + 1.0)) / (1.0 - safe))
+
+
+def draft_seconds(*, weight_share: Any, passes: Any, target_step_s: Any, overhead_s: Any) -> Any:
+    """Time of the drafting of one step.
+
+    A draft model's pass costs its share of the target's plain step. Small models have fewer layers, and launch
+    overhead follows the layers, whose number grows with about the square root of the weights.
+
+    >>> draft_seconds(weight_share=0.04, passes=4.0, target_step_s=1.0, overhead_s=0.0)
+    0.48
+    """
+    relative = weight_share * 0.5 + 0.5 * power(weight_share, 0.5) * where(weight_share > 0.0, 1.0, 0.0)
+    return passes * relative * target_step_s + overhead_s
