@@ -208,3 +208,19 @@ def lookup(
     unique, inverse = np.unique(names, return_inverse=True)
     values = np.array([getattr(find_format(str(n), use, field), attribute) for n in unique])
     return values[inverse].reshape(names.shape)
+
+
+def for_engine(text: str | NDArray[Any], aliases: dict[str, str]) -> Any:
+    """Names as the engine means them (Engine.format_aliases): `int4` in llama.cpp is `gguf-q4_k_m`.
+
+    >>> for_engine("int4", {"int4": "gguf-q4_k_m"}), for_engine("fp8", {"int4": "gguf-q4_k_m"})
+    ('gguf-q4_k_m', 'fp8')
+    """
+    if not aliases:
+        return text
+    if isinstance(text, str):
+        return aliases.get(text.lower(), text)
+    names = np.asarray(text)
+    unique, inverse = np.unique(names.astype(object).astype(str), return_inverse=True)
+    mapped = np.array([aliases.get(str(n).lower(), str(n)) for n in unique], dtype=object)
+    return mapped[inverse].reshape(names.shape).astype(str)

@@ -1,0 +1,319 @@
+"""Bytes on the devices: weights, KV cache, working buffers, what driver and engine keep; whether it all fits.
+
+All sums are over all devices, replication by the layout included. Algorithmic need and engine reservation are told
+apart: `total_bytes` is what the deployment needs, `reserved_bytes` what an engine that allocates its pool at the
+start occupies whatever it needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from costmodel import formats
+from costmodel.kvcache import (
+    cache_width,
+    head_replication,
+    kept_tokens,
+    kv_bytes_per_sequence,
+    state_bytes_per_sequence,
+)
+from costmodel.numeric import ceiling, maximum, minimum, where
+from costmodel.params import Parameters, count_parameters
+from costmodel.specs import Deployment, Engine, Hardware, Model, Workload
+from costmodel.units import BITS_PER_BYTE, GIB
+
+PLAIN_BITS = 16.0  # norms, biases and routers stay in 16 bits
+INDEX_BITS_2_4 = 2.0  # per kept value (Mishra et al. 2021, arXiv:2104.08378, section 3)
+INDEX_BITS_UNSTRUCTURED = 1.0  # a bitmap: one bit per weight
+HALF = 2.0  # bytes of a 16-bit activation
+SINGLE = 4.0  # bytes of an FP32 logit or score
+
+# What the operating system and the driver keep of a device (constants with their reasons, not fitted)
+DRIVER_SHARE = 0.0115  # an 80 GB A100 offers 79.15 GiB, a 24 GB RTX 3090 23.7 GiB
+INLINE_ECC_SHARE = 0.0625  # data-centre cards with GDDR keep check bits in the same memory: L4 22.5 of 24 GiB
+HOST_SHARE = 0.05  # operating system and services, CPUs
+UNIFIED_SHARE = 0.14  # APUs and boards share memory with the system: about 110 of 128 GiB usable
+METAL_SMALL_SHARE, METAL_LARGE_SHARE = (
+    1 / 3,
+    1 / 4,
+)  # Metal's recommended working set: 2/3 up to 36 GiB, then 3/4
+METAL_LARGE_BYTES = 37 * GIB
+PHONE_SHARE = 0.35
+
+# Working buffers, where an engine states nothing of its own (Engine.workspace overrides)
+DEFAULT_WORKSPACE = {
+    "hidden_copies": 12.0,  # 16-bit vectors of the hidden size alive per token in flight
+    "mlp_copies": 2.0,  # … of the MLP's width
+    "score_copies": 1.5,  # 16-bit S×S matrices per head alive in an unfused attention
+    "logit_copies": 1.5,  # FP32 vectors of the vocabulary's size per position that gets logits
+    "logit_all_positions": 0.0,  # 1: logits of the whole prompt, as older Hugging Face models compute them
+    "tokens_in_flight": 0.0,  # at most so many tokens prefilled at once; 0: the whole batch of prompts
+    "weight_share": 0.0,  # scratch space that grows with the weights
+    "fixed_bytes": 0.0,  # per device, beyond reserved_bytes
+}
+
+
+class Memory(NamedTuple):
+    """Bytes over all devices, and what follows from them; numbers or arrays."""
+
+    weights_bytes: Any
+    kv_cache_bytes: Any
+    activation_bytes: Any
+    overhead_bytes: Any
+    total_bytes: Any
+    available_bytes: Any
+    reserved_bytes: Any  # occupied in practice: the total, or an engine's whole pool
+    fits: Any
+    min_devices: Any
+    max_batch: Any
+    kv_bytes_per_sequence: Any
+
+
+# ---------------------------------------------------------------- weights
+
+
+def weight_bytes(model: Model, deployment: Deployment, engine: Engine | None = None) -> Any:
+    """Bytes of the weights as stored, each part in its own format.
+
+    bytes = (linear · b_w + input embedding · b_e + head · b_h + (norms, biases, router) · 16) / 8 and extra bytes.
+    Pruned layers, channels and experts are gone; unstructured sparsity keeps a bitmap, 2:4 two bits per kept value.
+
+    >>> llama = Model(slug="l", name="l", layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128,
+    ...               intermediate=28672, vocab=32000)
+    >>> weight_bytes(llama, Deployment())      # Llama-2-70B in FP16
+    137953296384.0
+    """
+    name = formats.for_engine(deployment.weight_format, engine.format_aliases if engine else {})
+    parts = count_parameters(model)
+    bits = formats.lookup(name, "bits_per_weight")
+    embedding_bits = formats.lookup(name, "embedding_bits")
+    head_bits = formats.lookup(name, "head_bits")
+    linear = linear_weights(parts, deployment) * _sparse_bits(bits, deployment)
+    plain = maximum(bits, PLAIN_BITS)
+    rest = (parts.norms * deployment.layers_kept + parts.router * deployment.experts_kept) * plain
+    if parts.head:
+        tables = parts.embedding * embedding_bits + parts.head * head_bits
+    else:  # one table serves as input and output; converters store it as the head
+        tables = parts.embedding * head_bits
+    tables = tables + parts.lookup * embedding_bits
+    return (linear + rest + tables) / BITS_PER_BYTE + deployment.extra_weight_bytes
+
+
+def linear_weights(parts: Parameters, deployment: Deployment) -> Any:
+    """Weights of the layers left after structured pruning."""
+    kept = deployment.weights_kept * deployment.layers_kept
+    dense = parts.attention + parts.mixer + parts.dense_mlp + parts.shared_experts
+    return kept * (dense + parts.experts * deployment.experts_kept)
+
+
+def _sparse_bits(bits: Any, deployment: Deployment) -> Any:
+    """Bits per weight of the unpruned matrix when only a share of its values is stored."""
+    density = deployment.weight_density
+    if isinstance(density, int | float) and density >= 1.0:
+        return bits
+    pattern = deployment.sparsity_pattern
+    if isinstance(pattern, str):
+        index = {"2:4": INDEX_BITS_2_4 * density, "unstructured": INDEX_BITS_UNSTRUCTURED}.get(pattern, 0.0)
+        stored = bits * density + index
+        return bits if pattern == "none" else minimum(stored, bits)
+    index = where(
+        pattern == "2:4",
+        INDEX_BITS_2_4 * density,
+        where(pattern == "unstructured", INDEX_BITS_UNSTRUCTURED, 0.0),
+    )
+    return where(pattern == "none", bits, minimum(bits * density + index, bits))
+
+
+def device_weight_share(deployment: Deployment) -> Any:
+    """Share of the weights that lies in device memory: the rest is on the host or on disk."""
+    return maximum(1.0 - deployment.host_weight_share - deployment.disk_weight_share, 0.0)
+
+
+# ---------------------------------------------------------------- KV cache
+
+
+def setting(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> Any:
+    """A Deployment field, or what the engine does where it is None."""
+    value = getattr(deployment, name)
+    if value is None:
+        value = engine.defaults.get(name)
+    return fallback if value is None else value
+
+
+def context_at_end(workload: Workload, deployment: Deployment) -> Any:
+    """Tokens that a sequence has in the cache when its last token is generated."""
+    prompt = workload.input_tokens * deployment.prompt_kept
+    return workload.context_tokens + prompt + workload.output_tokens
+
+
+def cache_bytes_per_sequence(
+    model: Model, workload: Workload, deployment: Deployment, engine: Engine, *, reserved: bool = True
+) -> Any:
+    """Keys and values of one sequence at its longest, state included; with what the engine reserves in vain.
+
+    bytes = kv(S · kept) · heads kept · layers kept · (1 − s + s/B) / (1 − waste) + state, where a share s of the
+    context is stored once for the batch of B (shared prefixes).
+    """
+    kv_name = formats.for_engine(deployment.kv_format, engine.format_aliases)
+    if isinstance(kv_name, str) and kv_name.startswith("gguf-f"):
+        kv_name = "fp16"
+    bits = formats.lookup(kv_name, "bits_per_weight", "kv", "kv_format")
+    tokens = kept_tokens(
+        context_at_end(workload, deployment),
+        tokens_kept=deployment.kv_tokens_kept,
+        window_tokens=deployment.kv_window_tokens,
+    )
+    kv = kv_bytes_per_sequence(model, tokens, bits)
+    kv = kv * deployment.kv_heads_kept * deployment.kv_layers_kept * deployment.layers_kept
+    shared = deployment.kv_shared_share
+    if not (isinstance(shared, int | float) and shared == 0.0):
+        kv = kv * (1.0 - shared + shared / maximum(workload.batch, 1.0))
+    if reserved:
+        kv = kv / (1.0 - setting(deployment, engine, "kv_waste_share", 0.0))
+    return kv + state_bytes_per_sequence(model) * deployment.layers_kept
+
+
+# ---------------------------------------------------------------- working buffers
+
+
+def workspace(engine: Engine, name: str) -> float:
+    """A constant of the working buffers: the engine's own, or the default."""
+    return float(engine.workspace.get(name, DEFAULT_WORKSPACE[name]))
+
+
+def activation_bytes(
+    model: Model, workload: Workload, deployment: Deployment, engine: Engine, weights: Any
+) -> Any:
+    """Working buffers at their largest, which is during prefill, all devices together.
+
+    bytes = T·(c_h·h + c_m·w)·2 + [eager] c_s·B·H·S²·2 + c_l·V·4·(positions with logits) + weights · share
+    for T = B·S tokens in flight (fewer under chunked prefill). FlashAttention keeps no S×S matrix
+    (Dao et al. 2022, arXiv:2205.14135).
+    """
+    prompt = maximum(workload.input_tokens * deployment.prompt_kept, 1.0)
+    tokens = _tokens_in_flight(workload.batch, prompt, deployment, engine)
+    width = HALF * (
+        workspace(engine, "hidden_copies") * model.hidden
+        + workspace(engine, "mlp_copies") * _mlp_width(model)
+    )
+    positions = workload.batch * (prompt if workspace(engine, "logit_all_positions") else 1.0)
+    logits = SINGLE * workspace(engine, "logit_copies") * model.vocab * positions
+    return tokens * width + _score_bytes(model, prompt, tokens, deployment, engine) + logits + (
+        weights * workspace(engine, "weight_share")
+    )  # fmt: skip
+
+
+def _tokens_in_flight(batch: Any, prompt: Any, deployment: Deployment, engine: Engine) -> Any:
+    tokens = batch * prompt
+    limit = setting(deployment, engine, "chunk_tokens", 0.0) or workspace(engine, "tokens_in_flight")
+    if isinstance(limit, int | float) and not limit:
+        return tokens
+    return minimum(tokens, maximum(limit, 1.0))
+
+
+def _mlp_width(model: Model) -> float:
+    """Intermediate values of one token in one layer."""
+    if not model.n_experts:
+        return float(model.intermediate)
+    expert = model.expert_intermediate or model.intermediate
+    shared = model.shared_intermediate or model.shared_experts * expert
+    return float(model.active_experts * expert + shared)
+
+
+def _score_bytes(model: Model, prompt: Any, tokens: Any, deployment: Deployment, engine: Engine) -> Any:
+    kernel = setting(deployment, engine, "attention_kernel", "flash")
+    if isinstance(kernel, str) and kernel != "eager":
+        return 0.0
+    scores = HALF * workspace(engine, "score_copies") * model.heads * tokens * prompt
+    return scores if isinstance(kernel, str) else where(kernel == "eager", scores, 0.0)
+
+
+# ---------------------------------------------------------------- what is not available
+
+
+def driver_bytes(hardware: Hardware) -> float:
+    """What driver, error correction and operating system keep of one device."""
+    kind = hardware.device_class
+    if kind == "cpu":
+        share = PHONE_SHARE if hardware.slug.startswith("phone") else HOST_SHARE
+    elif kind == "apple":
+        small = hardware.memory_bytes < METAL_LARGE_BYTES
+        share = METAL_SMALL_SHARE if small else METAL_LARGE_SHARE
+    elif kind in ("apu", "edge") or "unified" in hardware.memory_type:
+        share = UNIFIED_SHARE
+    elif kind in ("accelerator", "tpu"):
+        share = 0.0 if "SRAM" in hardware.memory_type else DRIVER_SHARE
+    else:
+        share = DRIVER_SHARE
+        if kind == "datacenter" and hardware.memory_type.startswith("GDDR6"):
+            share += INLINE_ECC_SHARE
+    return hardware.memory_bytes * share
+
+
+def overhead_bytes_per_device(hardware: Hardware, engine: Engine) -> float:
+    """Driver, context and libraries on one device; the roofline has none."""
+    if engine.family == "roofline":
+        return 0.0
+    return driver_bytes(hardware) + engine.reserved_bytes + workspace(engine, "fixed_bytes")
+
+
+# ---------------------------------------------------------------- all together
+
+
+def memory(
+    model: Model,
+    hardware: Hardware,
+    workload: Workload,
+    deployment: Deployment,
+    engine: Engine,
+    layout: Any = None,
+) -> Memory:
+    """What one deployment, or many, needs; `layout` has tensor_parallel (or None: no replication).
+
+    fits: total ≤ available. min_devices: the fewest whose memory together holds weights, cache and buffers, layers
+    split freely: ⌈(weights + cache + buffers) / (memory · share − overhead)⌉. max_batch: how many sequences fit into
+    the devices at hand.
+    """
+    devices = deployment.devices
+    tensor_parallel = 1.0 if layout is None else layout.tensor_parallel
+    batch = workload.batch
+    weights = weight_bytes(model, deployment, engine)
+    held = weights * device_weight_share(deployment)
+    sequence = cache_bytes_per_sequence(model, workload, deployment, engine) * (
+        1.0 - deployment.host_kv_share
+    )
+    alone = batch * sequence
+    replication = head_replication(model, tensor_parallel) if cache_width(model).full else 1.0
+    cache = alone * replication
+    buffers = activation_bytes(model, workload, deployment, engine, held)
+    per_device = overhead_bytes_per_device(hardware, engine)
+    usable = hardware.memory_bytes * engine.memory_share
+    overhead = devices * per_device
+    available = devices * usable
+    total = held + cache + buffers + overhead
+    # one more sequence costs its cache and, unless prefill is chunked or one prompt at a time, its buffers
+    one = Workload(
+        batch=1.0,
+        input_tokens=workload.input_tokens,
+        output_tokens=workload.output_tokens,
+        context_tokens=workload.context_tokens,
+    )
+    buffers_one = activation_bytes(model, one, deployment, engine, held)
+    slope = maximum(buffers - buffers_one, 0.0) / maximum(batch - 1.0, 1.0)
+    room = available - held - overhead - buffers_one
+    per_sequence = maximum(sequence * replication + slope, 1.0)
+    most = maximum((room + slope) // per_sequence, 0.0)
+    free = maximum(usable - per_device, 1.0)
+    return Memory(
+        weights_bytes=held,
+        kv_cache_bytes=cache,
+        activation_bytes=buffers,
+        overhead_bytes=overhead,
+        total_bytes=total,
+        available_bytes=available,
+        reserved_bytes=maximum(total, available) if engine.preallocates else total,
+        fits=total <= available,
+        min_devices=maximum(ceiling((held + alone + buffers) / free), 1.0),
+        max_batch=most,
+        kv_bytes_per_sequence=sequence,
+    )
