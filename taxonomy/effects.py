@@ -37,8 +37,6 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     # context_tokens: mean number of tokens in the cache while decoding (prompt + half of the output)
     "workload": ("batch", "input_tokens", "output_tokens", "context_tokens", "cache_hit_rate"),
     "deployment": ("devices",),
-    # weight_share: share of the weights that the devices can hold as deployed; 1 where they all fit
-    "fit": ("weight_share",),
 }
 
 
@@ -140,7 +138,6 @@ def effect_value(
     model: Any = None,
     workload: Any = None,
     deployment: Any = None,
-    fit: Any = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Any:
     """The value that `effect` gives its field. `model`, `workload` … need the attributes of VARIABLES."""
@@ -151,6 +148,6 @@ def effect_value(
         return effect.value
     names: dict[str, Any] = {"__builtins__": {}, **FUNCTIONS, **(functions or {}), **knobs}
     names["model"] = model if model is not None else SimpleNamespace()
-    for group, given in (("workload", workload), ("deployment", deployment), ("fit", fit)):
+    for group, given in (("workload", workload), ("deployment", deployment)):
         names[group] = given if given is not None else SimpleNamespace()
     return eval(_compiled(str(effect.value)), names)

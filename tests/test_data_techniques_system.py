@@ -44,7 +44,6 @@ def changes(technique: Technique, slug: str = "llama-2-7b", **knobs: float) -> d
             model=model(slug),
             workload=WORKLOAD,
             deployment=SimpleNamespace(devices=4),
-            fit=SimpleNamespace(weight_share=0.6),
         )
         for effect in technique.effects
     }
@@ -144,10 +143,9 @@ def test_medusa_heads_weigh_what_their_layers_do():
     assert found["extra_weight_bytes"] == 2 * 4 * 4096 * (4096 + 32000)
 
 
-def test_offloading_moves_only_what_does_not_fit():
-    # 60 % of the weights fit in this scenario.
+def test_offloading_moves_the_share_that_does_not_fit():
     for slug in ("flexgen", "accelerate-offload", "llamacpp"):
-        assert changes(load_techniques()[slug])["host_weight_share"] == pytest.approx(0.4)
+        assert changes(load_techniques()[slug], host_share=0.4)["host_weight_share"] == pytest.approx(0.4)
 
 
 def test_compression_ratio_and_share_are_the_same_number():
