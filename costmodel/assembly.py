@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from costmodel.efficiency import Rates, parameters, rates_for
-from costmodel.formats import lookup
-from costmodel.layout import Layout, layout_of
+from costmodel.efficiency import Rates, engine_class, rates_for
+from costmodel.formats import for_engine, lookup
+from costmodel.layout import PCIE_BYTES_PER_S, Layout, layout_of
 from costmodel.linear import Shape, shape_of
 from costmodel.numeric import maximum, minimum, where
+from costmodel.offload import DISK_BYTES_PER_S, HOST_MEMORY_BYTES_PER_S
 from costmodel.operators import Setup
 from costmodel.paths import Path, paths, peak_flops
 from costmodel.specs import Deployment, Engine, Hardware, Model
@@ -21,6 +22,7 @@ UNFUSED_TRANSFERS = 3.0  # elementwise operators that each read and write their 
 UNFUSED_GAPS = 2.0  # and twice the kernels per layer
 GRAPHS_OFF_GAP_S = 3.0e-5  # per layer, when an engine that records CUDA graphs runs without them
 EAGER_DECODE_COPIES = 3.0  # an unfused decode attention concatenates the cache: read, write, read again
+MICRO_BATCH_TOKENS = 512.0  # llama.cpp's n_ubatch
 GRAPH_GAP_S = 1.0e-5  # per layer, when an engine without CUDA graphs records them
 
 
@@ -36,6 +38,7 @@ class Behaviour:
     continuous: Any
     chunk_tokens: Any  # 0: prompts are not chunked
     prefix_cache: Any
+    stage_tokens: Any  # micro-batch with which stages overlap in prefill; 0: stages wait for each other
 
 
 def choose(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> Any:
@@ -57,6 +60,7 @@ def choose(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> 
 
 def behaviour_of(deployment: Deployment, engine: Engine) -> Behaviour:
     """What runs: attention kernels, fusion, graphs, batching."""
+    micro = MICRO_BATCH_TOKENS if engine_class(engine).startswith("llama.cpp") else 0.0
     decode = choose(deployment, engine, "decode_attention_kernel", "flash")
     return Behaviour(
         unfused_prefill=choose(deployment, engine, "attention_kernel", "flash") == "eager",
@@ -65,8 +69,9 @@ def behaviour_of(deployment: Deployment, engine: Engine) -> Behaviour:
         fused=choose(deployment, engine, "fused_operators", True),
         cuda_graphs=choose(deployment, engine, "cuda_graphs", False),
         continuous=choose(deployment, engine, "continuous_batching", False),
-        chunk_tokens=choose(deployment, engine, "chunk_tokens", 0.0),
+        chunk_tokens=choose(deployment, engine, "chunk_tokens", micro),
         prefix_cache=choose(deployment, engine, "prefix_cache", False),
+        stage_tokens=micro,
     )
 
 
@@ -94,6 +99,8 @@ def sparsity(pattern: Any, density: Any, bits: Any) -> tuple[Any, Any]:
 
 def element_bytes(kv_format: Any) -> Any:
     """Bytes of one cached number."""
+    if isinstance(kv_format, str) and kv_format.startswith("gguf-f"):
+        return 2.0
     return lookup(kv_format, "bits_per_weight", "kv", "kv_format") / BITS_PER_BYTE
 
 
@@ -107,9 +114,6 @@ def build(
     shape: Shape = shape_of(model)
     path = paths(
         hardware, engine, deployment.weight_format, deployment.activation_format, deployment.weight_kernel
-    )
-    bytes_share, flops_share = sparsity(
-        deployment.sparsity_pattern, deployment.weight_density, path.weight_bytes * BITS_PER_BYTE
     )
     ideal = rates.engine == "roofline"
     default_fused = bool(engine.defaults.get("fused_operators", True))
@@ -128,24 +132,47 @@ def build(
         else:
             gap = where(behaviour.cuda_graphs, minimum(gap, GRAPH_GAP_S), gap)
             host = where(behaviour.cuda_graphs, 0.0, host)
-    kept = deployment.kv_heads_kept * deployment.kv_layers_kept
+    setup = assemble(
+        shape, hardware.bandwidth_bytes_per_s, rates, path, layout, deployment,
+        attention_peak=peak_flops(hardware, "fp16", accumulates_16=rates.accumulates_16),
+        host_bytes_per_s=hardware.host_bytes_per_s or PCIE_BYTES_PER_S,
+    )  # fmt: skip
+    setup.layer_gap_s, setup.layer_host_s, setup.elementwise_factor = gap, host, elementwise
+    setup.ideal = ideal
+    return setup, layout, rates, behaviour, path
+
+
+def assemble(
+    shape: Shape,
+    bandwidth_bytes_per_s: Any,
+    rates: Rates,
+    path: Path,
+    layout: Layout,
+    deployment: Deployment,
+    *,
+    attention_peak: Any,
+    host_bytes_per_s: Any,
+) -> Setup:
+    """The `Setup`, from parts that may be arrays over models, devices and engines."""
+    bytes_share, flops_share = sparsity(
+        deployment.sparsity_pattern, deployment.weight_density, path.weight_bytes * BITS_PER_BYTE
+    )
     experts = maximum(shape.experts * deployment.experts_kept, 1.0)
-    setup = Setup(
+    return Setup(
         shape=shape,
         tensor_parallel=layout.tensor_parallel,
         pipeline_parallel=layout.pipeline_parallel,
         expert_parallel=layout.expert_parallel,
-        weight_bytes_per_s=hardware.bandwidth_bytes_per_s * path.bandwidth_share,
-        kv_bytes_per_s=hardware.bandwidth_bytes_per_s * rates.kv_bandwidth_share,
+        weight_bytes_per_s=bandwidth_bytes_per_s * path.bandwidth_share,
+        kv_bytes_per_s=bandwidth_bytes_per_s * rates.kv_bandwidth_share,
         linear_flops_per_s=path.flops_per_s / path.dequantize_factor,
-        attention_flops_per_s=peak_flops(hardware, "fp16", accumulates_16=rates.accumulates_16)
-        * rates.attention_compute_share,
+        attention_flops_per_s=attention_peak * rates.attention_compute_share,
         exposed_share=rates.exposed_share,
         half_tokens=rates.half_tokens,
         link_bytes_per_s=layout.link_bytes_per_s,
         link_latency_s=layout.link_latency_s,
-        layer_gap_s=gap,
-        layer_host_s=host,
+        layer_gap_s=rates.layer_gap_s,
+        layer_host_s=rates.layer_host_s,
         step_s=rates.step_s,
         sequence_s=rates.sequence_s,
         expert_layer_s=rates.expert_layer_s,
@@ -158,11 +185,9 @@ def build(
         experts=experts,
         active_experts=maximum(minimum(shape.active_experts * deployment.active_experts_kept, experts), 1.0),
         kv_element_bytes=element_bytes(deployment.kv_format),
-        kv_kept=kept,
-        elementwise_factor=elementwise,
+        kv_kept=deployment.kv_heads_kept * deployment.kv_layers_kept,
+        elementwise_factor=1.0,
+        host_bytes_per_s=host_bytes_per_s,
+        host_memory_bytes_per_s=HOST_MEMORY_BYTES_PER_S,
+        disk_bytes_per_s=DISK_BYTES_PER_S,
     )
-    if not ideal:
-        values = parameters()
-        split = where(behaviour.unfused_decode, values.get("decode_attention.eager", 1.0), 1.0)
-        setup.kv_bytes_per_s = setup.kv_bytes_per_s * split
-    return setup, layout, rates, behaviour, path

@@ -105,43 +105,54 @@ class Estimate:
         return report.as_dict(self, index)
 
 
+@dataclass(slots=True)
+class Times:
+    """The times of one or many cases; `estimate` adds memory, cost and intervals."""
+
+    ttft_s: Any
+    tpot_s: Any
+    e2e_s: Any
+    throughput_tok_s: Any
+    prefill_s: Any  # without queueing and without others' decoding
+    together: Any  # prompts prefilled in one go
+    step_s: Any
+    sequences: Any
+    prefill_terms: dict[str, Any]
+    decode_terms: dict[str, Any]
+    prefill_operators: list[Operator]
+    decode_operators: list[Operator]
+
+
 def _phases(
-    setup: Setup, hardware: Hardware, workload: Workload, deployment: Deployment, behaviour: Behaviour, sequences: Any
-) -> tuple[Phase, Phase, Any, Any, Any]:  # fmt: skip
-    """Prefill of what is prefilled together, one decode step, and the decode steps of a request."""
+    setup: Setup, workload: Workload, deployment: Deployment, behaviour: Behaviour, sequences: Any
+) -> tuple[Phase, Phase, Any, Any, Any]:
+    """Prefill of what is prefilled together, one decode step, prompt and cached tokens, and decode steps."""
     prompt = workload.input_tokens * deployment.prompt_kept
     cached = where(behaviour.prefix_cache, prompt * workload.cache_hit_rate, 0.0)
     together = where(behaviour.continuous, 1.0, sequences)
     first = prefill(
-        setup, hardware, workload, deployment, behaviour,
+        setup, workload, deployment, behaviour,
         sequences=together, prompt_tokens=prompt, cached_tokens=cached,
     )  # fmt: skip
     # output organisation writes parts of the answer side by side: fewer steps of a larger batch
     steps = maximum(workload.output_tokens * deployment.output_kept, 1.0)
     step = decode_step(
-        setup, hardware, deployment, behaviour,
+        setup, deployment, behaviour,
         sequences=sequences / deployment.output_kept,
         first_context=workload.context_tokens + prompt, new_tokens=steps,
     )  # fmt: skip
     return first, step, prompt, cached, steps
 
 
-def estimate(
-    model: Model, hardware: Hardware, workload: Workload, deployment: Deployment, engine: Engine
-) -> Estimate:  # fmt: skip
-    """Price one deployment, or many at once: every field of `workload` and `deployment` may be an array.
-
-    Time to first token: one prompt's prefill under continuous batching, the batch's otherwise. Time per output token:
-    the decode step, and under continuous batching the share of the other requests' prefills, in the steady state of a
-    full batch; e2e = ttft + (n − 1) · tpot either way.
-    """
-    setup, layout, rates, behaviour, path = build(model, hardware, deployment, engine)
-    needed = memory.memory(model, hardware, workload, deployment, engine, layout)
+def times_of(
+    setup: Setup, layout: Layout, behaviour: Behaviour, workload: Workload, deployment: Deployment
+) -> Times:
+    """Times from rates that are already known; everything may be an array, models and devices included."""
     sequences = workload.batch + 0.0
-    first, step, prompt, cached, steps = _phases(setup, hardware, workload, deployment, behaviour, sequences)
+    first, step, prompt, cached, steps = _phases(setup, workload, deployment, behaviour, sequences)
     rate = workload.request_rate
     if rate is not None:
-        alone, light, *_ = _phases(setup, hardware, workload, deployment, behaviour, 1.0)
+        alone, light, *_ = _phases(setup, workload, deployment, behaviour, 1.0)
         tokens = deployment.tokens_per_step
         full_s = steps * step.seconds / tokens
         slope = (full_s - steps * light.seconds / tokens) / maximum(sequences - 1.0, 1.0)
@@ -150,9 +161,7 @@ def estimate(
         sequences = throughput.sequences_at_rate(
             request_rate=rate, fixed_s=fixed, slope_s=slope, most=workload.batch + 0.0
         )
-        first, step, prompt, cached, steps = _phases(
-            setup, hardware, workload, deployment, behaviour, sequences
-        )
+        first, step, prompt, cached, steps = _phases(setup, workload, deployment, behaviour, sequences)
 
     prefill_terms = dict(first.terms)
     if not _zero(deployment.prompt_overhead_share):
@@ -164,7 +173,7 @@ def estimate(
         prefill_terms["cache_transfer"] = exposed_seconds(
             transfer_s=transfer_seconds(
                 host_bytes=bytes_ * deployment.cache_host_share * setup.kv_kept, disk_bytes=0.0,
-                link_bytes_per_s=hardware.host_bytes_per_s or 31.5e9,
+                link_bytes_per_s=setup.host_bytes_per_s,
             ), device_s=first.device_s, overlap=0.0,
         )  # fmt: skip
     if not _zero(deployment.disaggregated):
@@ -220,14 +229,35 @@ def estimate(
         tokens_s = tokens_s * minimum(stages, maximum(sequences, 1.0))
     if rate is not None:
         tokens_s = minimum(tokens_s, rate * workload.output_tokens)
+    return Times(
+        ttft_s=ttft_s, tpot_s=tpot_s, e2e_s=e2e_s, throughput_tok_s=tokens_s, prefill_s=prefill_s,
+        together=where(behaviour.continuous, 1.0, sequences), step_s=pure_s, sequences=sequences,
+        prefill_terms=prefill_terms, decode_terms=decode_terms,
+        prefill_operators=first.operators, decode_operators=step.operators,
+    )  # fmt: skip
+
+
+def estimate(
+    model: Model, hardware: Hardware, workload: Workload, deployment: Deployment, engine: Engine
+) -> Estimate:  # fmt: skip
+    """Price one deployment, or many at once: every field of `workload` and `deployment` may be an array.
+
+    Time to first token: one prompt's prefill under continuous batching, the batch's otherwise. Time per output token:
+    the decode step, and under continuous batching the share of the other requests' prefills, in the steady state of a
+    full batch; e2e = ttft + (n − 1) · tpot either way.
+    """
+    setup, layout, rates, behaviour, path = build(model, hardware, deployment, engine)
+    needed = memory.memory(model, hardware, workload, deployment, engine, layout)
+    times = times_of(setup, layout, behaviour, workload, deployment)
     result = Estimate(
         model=model, hardware=hardware, workload=workload, deployment=deployment, engine=engine, layout=layout,
-        path=path, rates=rates, memory=needed, ttft_s=ttft_s, tpot_s=tpot_s, e2e_s=e2e_s,
-        throughput_tok_s=tokens_s,
-        prefill_tok_s=where(behaviour.continuous, 1.0, sequences) * workload.input_tokens / prefill_s,
-        requests_s=tokens_s / maximum(workload.output_tokens, 1.0),
-        sequences=sequences, step_s=pure_s, prefill_terms=prefill_terms, decode_terms=decode_terms,
-        prefill_operators=first.operators, decode_operators=step.operators,
+        path=path, rates=rates, memory=needed, ttft_s=times.ttft_s, tpot_s=times.tpot_s, e2e_s=times.e2e_s,
+        throughput_tok_s=times.throughput_tok_s,
+        prefill_tok_s=times.together * workload.input_tokens / times.prefill_s,
+        requests_s=times.throughput_tok_s / maximum(workload.output_tokens, 1.0),
+        sequences=times.sequences, step_s=times.step_s,
+        prefill_terms=times.prefill_terms, decode_terms=times.decode_terms,
+        prefill_operators=times.prefill_operators, decode_operators=times.decode_operators,
     )  # fmt: skip
     result.cost_per_million_tokens_usd, result.energy_j_per_token = report.cost_and_energy(result)
     intervals.attach(result)

@@ -68,6 +68,11 @@ class Setup:
     kv_element_bytes: Any
     kv_kept: Any  # heads × layers kept, of the unmodified cache
     elementwise_factor: Any  # 1 fused; more where every operator reads and writes its own
+    # around the device
+    host_bytes_per_s: Any  # link to the host, data sheet
+    host_memory_bytes_per_s: Any
+    disk_bytes_per_s: Any
+    ideal: bool = False  # the roofline: no kernels, no overheads
 
 
 def parallel_share(setup: Setup) -> Any:

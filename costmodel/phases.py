@@ -10,7 +10,7 @@ from costmodel.attention import causal_pairs, mean_context
 from costmodel.numeric import ceiling, maximum, minimum, where
 from costmodel.offload import exposed_seconds, host_compute_seconds, transfer_seconds
 from costmodel.operators import Operator, Setup, overheads, run_pass
-from costmodel.specs import Deployment, Hardware, Workload
+from costmodel.specs import Deployment, Workload
 from costmodel.speculative import draft_seconds
 
 FULL_ATTENTION_ROWS = 64.0  # cache heads × sequences at which a decode kernel without splits fills a device
@@ -58,9 +58,7 @@ def total(terms: dict[str, Any]) -> Any:
     return result
 
 
-def offload_seconds(
-    setup: Setup, hardware: Hardware, deployment: Deployment, device_s: Any, *, touched_share: Any = 1.0
-) -> Any:
+def offload_seconds(setup: Setup, deployment: Deployment, device_s: Any, *, touched_share: Any = 1.0) -> Any:
     """What weights in host memory or on disk add to one pass."""
     host, disk = deployment.host_weight_share, deployment.disk_weight_share
     if isinstance(host, int | float) and isinstance(disk, int | float) and host == 0 and disk == 0:
@@ -71,10 +69,13 @@ def offload_seconds(
     stored = weights * setup.weights_kept * setup.layers_kept * setup.weight_bytes
     streamed = 1.0 - deployment.hot_weight_share
     host_bytes, disk_bytes = stored * host * streamed, stored * disk * streamed
-    link = hardware.host_bytes_per_s or 31.5e9
-    transfer = transfer_seconds(host_bytes=host_bytes, disk_bytes=disk_bytes, link_bytes_per_s=link)
-    on_host = host_compute_seconds(host_bytes=host_bytes) + transfer_seconds(
-        host_bytes=0.0, disk_bytes=disk_bytes, link_bytes_per_s=link
+    link, disk_rate = setup.host_bytes_per_s, setup.disk_bytes_per_s
+    from_disk = transfer_seconds(
+        host_bytes=0.0, disk_bytes=disk_bytes, link_bytes_per_s=link, disk_bytes_per_s=disk_rate
+    )
+    transfer = from_disk + transfer_seconds(host_bytes=host_bytes, disk_bytes=0.0, link_bytes_per_s=link)
+    on_host = from_disk + host_compute_seconds(
+        host_bytes=host_bytes, host_bytes_per_s=setup.host_memory_bytes_per_s
     )
     added = where(deployment.host_compute, on_host, transfer)
     return exposed_seconds(transfer_s=added, device_s=device_s, overlap=deployment.offload_overlap)
@@ -82,7 +83,6 @@ def offload_seconds(
 
 def prefill(
     setup: Setup,
-    hardware: Hardware,
     workload: Workload,
     deployment: Deployment,
     behaviour: Behaviour,
@@ -121,7 +121,7 @@ def prefill(
     gaps, step = overheads(setup, device_s, sequences=sequences)
     terms["launch"] = gaps
     terms["framework"] = step
-    terms["offload"] = offload_seconds(setup, hardware, deployment, device_s)
+    terms["offload"] = offload_seconds(setup, deployment, device_s)
     single = isinstance(chunks, float) and chunks == 1.0
     if not single:
         terms = {name: seconds * chunks for name, seconds in terms.items()}
@@ -133,12 +133,18 @@ def prefill(
             )
             for operator in operators
         ]  # fmt: skip
+    if not (isinstance(behaviour.stage_tokens, int | float) and behaviour.stage_tokens == 0):
+        # stages of a split by layers work on different micro-batches of the prompt: (m + p − 1) / (m · p)
+        # of the serial time (GPipe, Huang et al. 2019, arXiv:1811.06965)
+        micro = maximum(ceiling(tokens / maximum(behaviour.stage_tokens, 1.0)), 1.0)
+        stages = maximum(setup.pipeline_parallel, 1.0)
+        share = where(behaviour.stage_tokens > 0, (micro + stages - 1.0) / (micro * stages), 1.0)
+        terms = {name: seconds * share for name, seconds in terms.items()}
     return Phase(total(terms), terms, operators, device_s=device_s * chunks)
 
 
 def decode_step(
     setup: Setup,
-    hardware: Hardware,
     deployment: Deployment,
     behaviour: Behaviour,
     *,
@@ -162,8 +168,8 @@ def decode_step(
     rows = sequences * minimum(shape.kv_heads / setup.tensor_parallel, 32.0)
     filled = minimum(maximum(rows / FULL_ATTENTION_ROWS, SMALLEST_SHARE), 1.0)
     parallel = where(behaviour.split_decode, 1.0, filled)
-    if setup.step_s == 0.0 and setup.exposed_share == 0.0:
-        parallel = 1.0  # the roofline has no kernels
+    if setup.ideal:
+        parallel = 1.0
     parallel = where(behaviour.unfused_decode, parallel / EAGER_DECODE_COPIES, parallel)
 
     def one(
@@ -178,14 +184,14 @@ def decode_step(
         device_s = total(terms)
         gaps, step = overheads(setup, device_s, sequences=sequences, layers_run=deployment.layers_executed)
         terms["launch"], terms["framework"] = gaps, step
-        terms["offload"] = offload_seconds(setup, hardware, deployment, device_s)
+        terms["offload"] = offload_seconds(setup, deployment, device_s)
         if not (isinstance(deployment.host_kv_share, int | float) and deployment.host_kv_share == 0):
             cache = (
                 shape.kv_elements * read + shape.window_elements * minimum(read, shape.window_tokens)
             ) * sequences
             cache = cache * setup.kv_element_bytes * setup.kv_kept * deployment.host_kv_share
             moved = transfer_seconds(
-                host_bytes=cache, disk_bytes=0.0, link_bytes_per_s=hardware.host_bytes_per_s or 31.5e9
+                host_bytes=cache, disk_bytes=0.0, link_bytes_per_s=setup.host_bytes_per_s
             )
             terms["offload"] = terms["offload"] + exposed_seconds(
                 transfer_s=moved, device_s=device_s, overlap=deployment.offload_overlap
