@@ -121,6 +121,7 @@ def run_pass(
     attention_share: Any = 1.0,
     attention_parallel: Any = 1.0,  # share of the device's bandwidth that the attention kernel can use
     layers_run: Any = 1.0,
+    weight_share: Any = 1.0,  # contextual sparsity: share of the linear weights that the pass touches
 ) -> list[Operator]:
     """The operators of one pass, in order of execution, each summed over the layers it occurs in.
 
@@ -128,7 +129,7 @@ def run_pass(
     stages work one after another on the same tokens.
     """
     shape = setup.shape
-    kept = setup.weights_kept * setup.layers_kept * layers_run
+    kept = setup.weights_kept * setup.layers_kept * layers_run * weight_share
     layers = shape.layers * setup.layers_kept * layers_run
     operators = [linear(setup, "qkv_projection", shape.qkv_params, tokens, kept=kept, count=layers)]
 

@@ -178,7 +178,7 @@ def decode_step(
         operators = run_pass(
             setup, tokens=tokens, sequences=sequences, logit_rows=tokens, kv_read_tokens=read, pairs=pairs,
             window_pairs=window_pairs, decode=True, attention_parallel=parallel,
-            layers_run=deployment.layers_executed,
+            layers_run=deployment.layers_executed, weight_share=deployment.weight_read_share,
         )  # fmt: skip
         terms = sum_terms(operators)
         device_s = total(terms)

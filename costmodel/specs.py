@@ -99,6 +99,7 @@ class Model:
     total_params: float = 0.0
     active_params: float = 0.0
     native_weight_format: str = "fp16"  # the format in which the publisher ships the weights
+    experts_only_quantized: bool = False  # …which leaves attention in 16 bits (gpt-oss: MXFP4 experts)
     source: str = ""
     notes: str = ""
 
@@ -169,6 +170,7 @@ class Deployment:
     draft_overhead_s: Number = 0.0  # host-side drafting (n-gram look-up, retrieval) per step
     # --- depth and cascades
     layers_executed: Number = 1.0  # early exit: mean share of layers run per decoded token
+    weight_read_share: Number = 1.0  # contextual sparsity: share of the linear weights that a decode step reads
     cascade_share: Number = 0.0  # share of requests answered by the small model alone
     cascade_size: Number = 0.1  # its size relative to the model
     # --- engine behaviour
@@ -210,6 +212,7 @@ class Engine:
     device_vendors: tuple[str, ...] = ()
     memory_share: float = 1.0  # share of device memory it may use
     reserved_bytes: float = 0.0  # driver and context, per device
+    year: float = 0.0  # of the release, 2024.5 is mid-2024; 0: current
     family: str = ""  # kernel class that its efficiencies belong to; several engines share one
     preallocates: bool = False  # takes memory_share of the device at start, whatever it needs
     format_aliases: dict[str, str] = field(default_factory=dict)
@@ -221,4 +224,4 @@ class Engine:
     source: str = ""
 
     def __hash__(self) -> int:  # the defaults are a dict; equal engines share these
-        return hash((self.slug, self.version, self.family))
+        return hash((self.slug, self.version, self.family, self.year))
