@@ -112,9 +112,8 @@ def build(
     layout = layout_of(hardware, deployment, engine, rates)
     behaviour = behaviour_of(deployment, engine)
     shape: Shape = shape_of(model)
-    path = paths(
-        hardware, engine, deployment.weight_format, deployment.activation_format, deployment.weight_kernel
-    )
+    weight_format = for_engine(deployment.weight_format, engine.format_aliases)
+    path = paths(hardware, engine, weight_format, deployment.activation_format, deployment.weight_kernel)
     ideal = rates.engine == "roofline"
     default_fused = bool(engine.defaults.get("fused_operators", True))
     default_graphs = bool(engine.defaults.get("cuda_graphs", False))

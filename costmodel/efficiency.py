@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,10 +23,22 @@ NEAREST_CLASS = {
     "neuron": "accelerator",
 }
 DEFAULT_CLASS = "serving"
+HIGHEST_SHARE = 0.97  # no kernel reaches all of a data sheet's rate
 CLASSES = (
-    "roofline", "eager", "fused", "exllama", "compiled", "serving", "tensorrt", "llama.cpp", "mlx", "gaudi", "tpu",
-    "accelerator", "mobile",
+    "roofline", "eager", "fused", "exllama", "compiled", "mlc", "serving", "tensorrt", "llama.cpp", "mlx", "gaudi",
+    "tpu", "accelerator", "mobile",
 )  # fmt: skip
+# engines that kept their family's name while the runtime changed two- to threefold: class of releases before a year
+OLD_CLASS = {
+    "serving": (2024.0, "serving-2023"),
+    "tensorrt": (2024.5, "tensorrt-2023"),
+    "llama.cpp": (2024.2, "llama.cpp-2023"),
+}
+SLUG_CLASS = {
+    "fastertransformer": "ft",  # the static-batch ancestor of TensorRT-LLM
+    "lmdeploy": "tensorrt-2023",  # TurboMind grew out of FasterTransformer
+    "megatron": "eager",
+}
 
 
 def engine_class(engine: Engine) -> str:
@@ -34,7 +47,11 @@ def engine_class(engine: Engine) -> str:
     An engine outside the catalogue is placed by what its row says: no fusion is an eager framework, a layer-split
     one is of llama.cpp's kind, anything else a CUDA server.
     """
+    if engine.slug in SLUG_CLASS:
+        return SLUG_CLASS[engine.slug]
     family = NEAREST_CLASS.get(engine.family, engine.family)
+    if engine.year and family in OLD_CLASS and engine.year < OLD_CLASS[family][0]:
+        return OLD_CLASS[family][1]
     if family in CLASSES:
         return family
     if engine.layout == "layer":
@@ -77,7 +94,15 @@ def parameters() -> dict[str, float]:
     return {row["name"]: float(row["value"]) for row in rows}
 
 
-def factor(values: dict[str, float], kind: str, group: str, engine: str, default: float) -> float:
+def engine_value(values: Mapping[str, float], kind: str, engine: str, default: float) -> float:
+    """The value of an engine class, or of the class without its era (`serving-2023` → `serving`)."""
+    found = values.get(f"{kind}.engine.{engine}")
+    if found is None and "-20" in engine:
+        found = values.get(f"{kind}.engine.{engine.rpartition('-')[0]}")
+    return default if found is None else found
+
+
+def factor(values: Mapping[str, float], kind: str, group: str, engine: str, default: float) -> float:
     """Product of the factors of `kind` for a device group, an engine class and their pair.
 
     >>> factor({"x.device.a": 0.5, "x.engine.b": 0.8}, "x", "a", "b", 1.0)
@@ -85,7 +110,7 @@ def factor(values: dict[str, float], kind: str, group: str, engine: str, default
     """
     return (
         values.get(f"{kind}.device.{group}", values.get(f"{kind}.base", default))
-        * values.get(f"{kind}.engine.{engine}", 1.0)
+        * engine_value(values, kind, engine, 1.0)
         * values.get(f"{kind}.pair.{group}.{engine}", 1.0)
     )
 
@@ -108,8 +133,6 @@ class Rates:
     step_s: float
     sequence_s: float
     expert_layer_s: float
-    link_share: float
-    link_latency_s: float
     accumulates_16: bool  # FP16 accumulation where the device has a faster path for it
     integer_prefill: bool  # quantized weights are multiplied as INT8
 
@@ -117,25 +140,26 @@ class Rates:
 @lru_cache(maxsize=4096)
 def rates_for(hardware: Hardware, engine: Engine) -> Rates:
     """The rates of one device under one engine."""
-    kind = engine_class(engine)
-    group = device_group(hardware)
+    return make_rates(parameters(), device_group(hardware), engine_class(engine))
+
+
+def make_rates(values: Mapping[str, float], group: str, kind: str) -> Rates:
+    """The rates of a device group under an engine class, from the values of data/efficiency.csv."""
     if kind == "roofline":
-        return Rates(
-            kind, group, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, True, True
-        )
-    values = parameters()
+        return Rates(kind, group, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, True, True)
 
     def get(name: str, default: float) -> float:
         return factor(values, name, group, kind, default)
 
+    ggml = kind.startswith("llama.cpp")
     return Rates(
         engine=kind,
         group=group,
-        bandwidth_share=min(get("bandwidth", 0.75), 0.97),
-        kv_bandwidth_share=min(get("kv_bandwidth", 0.6), 0.97),
-        compute_share=min(get("compute", 0.6), 0.97),
-        quantized_compute_share=min(get("quantized_compute", 0.5), 0.97),
-        attention_compute_share=min(get("attention_compute", 0.4), 0.97),
+        bandwidth_share=min(get("bandwidth", 0.75), HIGHEST_SHARE),
+        kv_bandwidth_share=min(get("kv_bandwidth", 0.6), HIGHEST_SHARE),
+        compute_share=min(get("compute", 0.6), HIGHEST_SHARE),
+        quantized_compute_share=min(get("quantized_compute", 0.5), HIGHEST_SHARE),
+        attention_compute_share=min(get("attention_compute", 0.4), HIGHEST_SHARE),
         exposed_share=get("exposed", 0.1),
         half_tokens=get("half_tokens", 50.0),
         layer_gap_s=get("layer_gap_s", 2e-5),
@@ -143,8 +167,6 @@ def rates_for(hardware: Hardware, engine: Engine) -> Rates:
         step_s=get("step_s", 3e-4),
         sequence_s=get("sequence_s", 2e-6),
         expert_layer_s=get("expert_layer_s", 4e-5),
-        link_share=get("link", 0.7),
-        link_latency_s=get("link_latency_s", 1e-5),
-        accumulates_16=kind in ("llama.cpp", "fused", "exllama"),
-        integer_prefill=kind == "llama.cpp",
+        accumulates_16=ggml or kind in ("fused", "exllama", "mlc"),
+        integer_prefill=ggml,
     )

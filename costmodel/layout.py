@@ -34,8 +34,15 @@ class Layout(NamedTuple):
 
 def link_of(hardware: Hardware, rates: Rates, interconnect: str | None) -> tuple[float, float]:
     """Achieved bytes/s per direction and the latency of one collective step, for a named link."""
+    bandwidth, kind = link_kind(hardware, interconnect)
+    if rates.engine == "roofline":
+        return bandwidth, 0.0
     values = parameters()
-    ideal = rates.engine == "roofline"
+    return bandwidth * values[f"link.{kind}"], values[f"link_latency_s.{kind}"]
+
+
+def link_kind(hardware: Hardware, interconnect: str | None) -> tuple[float, str]:
+    """Data-sheet bytes/s per direction of a named link, and its kind: fabric, pcie or network."""
     name = (interconnect or hardware.interconnect or "none").lower()
     pcie = hardware.host_bytes_per_s or PCIE_BYTES_PER_S
     if name in NETWORKS:
@@ -44,9 +51,7 @@ def link_of(hardware: Hardware, rates: Rates, interconnect: str | None) -> tuple
         bandwidth, kind = pcie, "pcie"
     else:
         bandwidth, kind = hardware.interconnect_bytes_per_s, "fabric"
-    if ideal:
-        return bandwidth, 0.0
-    return bandwidth * values[f"link.{kind}"], values[f"link_latency_s.{kind}"]
+    return bandwidth, kind
 
 
 def has_gaps(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -76,18 +77,28 @@ def path_for(
     hardware: Hardware, engine: Engine, weight_format: str, activation_format: str, weight_kernel: str | None
 ) -> Path:
     """The path of one pair of formats on one device under one engine."""
-    rates = rates_for(hardware, engine)
-    weights = find_format(weight_format)
-    activations = find_format(activation_format, "activations", "activation_format")
+    kernel = weight_kernel or str(engine.defaults.get("weight_kernel") or "tuned")
+    return make_path(
+        parameters(), rates_for(hardware, engine), hardware,
+        find_format(weight_format), find_format(activation_format, "activations", "activation_format"), kernel,
+    )  # fmt: skip
+
+
+def make_path(
+    values: Mapping[str, float],
+    rates: Rates,
+    hardware: Hardware,
+    weights: Format,
+    activations: Format,
+    kernel: str,
+) -> Path:
+    """The path, from the values of data/efficiency.csv."""
     path = choose_path(hardware, rates, weights, activations)
-    values = parameters()
     ideal = rates.engine == "roofline"
     weight_only = weights.is_quantized and path in ("fp16", "fp32")
-    share = (
-        rates.compute_share if weights.bits_per_weight >= 16 or weight_only else rates.quantized_compute_share
-    )
-    kernel = weight_kernel or str(engine.defaults.get("weight_kernel") or "tuned")
-    if weights.scheme in ("codebook",) and kernel != "naive":
+    narrow = weights.is_quantized and not weight_only
+    share = rates.quantized_compute_share if narrow else rates.compute_share
+    if weights.scheme == "codebook" and kernel != "naive":
         kernel = "lut"
     bandwidth = rates.bandwidth_share
     dequantize = 1.0
@@ -97,6 +108,8 @@ def path_for(
         )
         if weight_only:
             dequantize = values.get(f"dequantize.{kernel}", 1.1)
+        elif weights.scheme == "lut":
+            share *= values.get("quantized_scheme.lut", 1.0)
     return Path(
         path=path,
         flops_per_s=peak_flops(hardware, path, accumulates_16=rates.accumulates_16) * share,
