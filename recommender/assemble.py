@@ -1,0 +1,262 @@
+"""From assessed techniques and plans to the entries of an Answer: papers, figures, engines, quality, sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from recommender import explain, rank, rules
+from recommender.answer import GAIN_METRICS, Json, Recommendation
+from recommender.assess import Assessment, Assessments
+from recommender.knowledge import Knowledge
+from taxonomy.model import Lossless, Technique
+
+# Members of one mechanism whose gains differ by more than this (in ln) are told apart.
+SAME_GAIN = 0.06
+MAX_PAPERS = 12
+MAX_EVIDENCE = 8
+
+
+def groups(assessments: Assessments) -> list[list[Assessment]]:
+    """Accepted techniques of one mechanism with about the same gains, best-evidenced first in each group."""
+    knowledge, found = assessments.knowledge, []
+    for members in knowledge.members.values():
+        accepted = [assessments.items[slug] for slug in members if assessments.items[slug].accepted]
+        leaders: list[list[Assessment]] = []
+        for item in sorted(accepted, key=lambda item: knowledge.evidence_rank(item.slug)):
+            home = next((group for group in leaders if alike(group[0], item)), None)
+            if home is None:
+                leaders.append([item])
+            else:
+                home.append(item)
+        found += leaders
+    return found
+
+
+def alike(a: Assessment, b: Assessment) -> bool:
+    """Whether two techniques of one mechanism may share a line: same gains, same training, same losslessness."""
+    if a.technique.training is not b.technique.training or a.technique.lossless is not b.technique.lossless:
+        return False
+    for metric in ("latency", "throughput", "memory"):
+        one, two = a.gain[metric], b.gain[metric]
+        if one is None or two is None:
+            if one is not two:
+                return False
+        elif abs(math.log(one / two)) > SAME_GAIN:
+            return False
+    return True
+
+
+def intervals(gain: Mapping[str, float | None], spread: float) -> dict[str, tuple[float, float] | None]:
+    """Interval per metric; memory and batch are counted, the rest is timed."""
+    return {
+        name: rank.memory_gain_is_exact(gain[name])
+        if name in ("memory", "max_batch")
+        else rank.interval(gain[name], spread)
+        for name in GAIN_METRICS
+    }
+
+
+def papers(slugs: Iterable[str], knowledge: Knowledge) -> tuple[Json, ...]:
+    """Works of several techniques, each once: those that introduce first, then by surveys that cite them."""
+    found: dict[str, Json] = {}
+    for slug in slugs:
+        for item in knowledge.papers.get(slug, ()):
+            if item["id"] not in found:
+                found[item["id"]] = {**item, "technique": slug}
+    return tuple(list(found.values())[:MAX_PAPERS])
+
+
+def evidence(slugs: Sequence[str], assessments: Assessments) -> tuple[Json, ...]:
+    """Reported figures nearest to the question: same metric, then model, device and batch."""
+    knowledge, question = assessments.knowledge, assessments.situation.question
+    rows = [row for slug in slugs for row in knowledge.evidence.get(slug, ()) if not row["suspect"]]
+    wanted = _METRICS_OF[question.objective]
+
+    def distance(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        batch = _first_number(row["batch"])
+        apart = 9.0 if batch is None else abs(math.log(max(batch, 1) / question.batch))
+        return (
+            row["metric"] not in wanted,
+            not row["score"],
+            not _same_name(row["hardware"], assessments.situation.hardware.slug),
+            apart,
+            row["id"],
+        )
+
+    return tuple(evidence_row(row) for row in sorted(rows, key=distance)[:MAX_EVIDENCE])
+
+
+_METRICS_OF = {
+    "latency": ("e2e_speedup", "decode_speedup"),
+    "tpot": ("decode_speedup",),
+    "ttft": ("prefill_speedup", "ttft_reduction"),
+    "throughput": ("throughput_gain",),
+    "memory": ("memory_reduction", "weight_compression", "kv_compression"),
+    "cost": ("throughput_gain", "cost_reduction"),
+}
+
+
+def evidence_row(row: Mapping[str, Any]) -> Json:
+    """One reported figure in the interface's words; `predicted` is filled where it was computed."""
+    return {
+        "id": row["id"],
+        "technique": row["technique"],
+        "metric": row["metric"],
+        "value": row["value"],
+        "value_hi": row["value_hi"],
+        "value_kind": row["value_kind"],
+        "unit": row["unit"],
+        "baseline": row["baseline"],
+        "model": row["model"],
+        "hardware": row["hardware"],
+        "batch": row["batch"],
+        "input_tokens": row["input_tokens"],
+        "output_tokens": row["output_tokens"],
+        "paper_id": row["paper_id"],
+        "source": row["source"],
+        "locator": row["locator"],
+        "predicted": row.get("predicted"),
+    }
+
+
+def _first_number(value: Any) -> float | None:
+    digits = ""
+    for character in str(value or ""):
+        if character.isdigit():
+            digits += character
+        elif digits:
+            break
+    return float(digits) if digits else None
+
+
+def _same_name(text: str, slug: str) -> bool:
+    return bool(text) and slug.split("-")[0] in text.lower().replace(" ", "-")
+
+
+def quality(slugs: Sequence[str], knowledge: Knowledge) -> Json:
+    """Whether outputs stay the same, and the quality figures reported."""
+    reported = [
+        {
+            "technique": slug,
+            "metric": row["metric"],
+            "value": row["value"],
+            "unit": row["unit"],
+            "model": row["model"],
+            "config": row["config"],
+            "paper_id": row["paper_id"],
+            "locator": row["locator"],
+        }
+        for slug in slugs
+        for row in knowledge.evidence.get(slug, ())
+        if row["metric"] in ("ppl_delta", "accuracy_delta") and not row["suspect"]
+    ]
+    lossless = all(knowledge.techniques[slug].lossless is Lossless.YES for slug in slugs)
+    return {"lossless": lossless, "reported": reported[:MAX_EVIDENCE]}
+
+
+def engines(techniques: Iterable[Technique]) -> tuple[Json, ...]:
+    """Where and how to switch the techniques on; one entry per engine and technique."""
+    return tuple(
+        {
+            "name": support.engine,
+            "how": support.how,
+            "since": support.since,
+            "technique": technique.slug,
+            "source": support.source,
+            "checked": support.checked,
+        }
+        for technique in techniques
+        for support in technique.engines
+    )
+
+
+def single(
+    assessments: Assessments,
+    group: Sequence[Assessment],
+    break_even: Mapping[str, int | None],
+    number: int = 0,
+) -> Recommendation:
+    """One mechanism as a recommendation: its best-evidenced member speaks for the others."""
+    item, knowledge, question = group[0], assessments.knowledge, assessments.situation.question
+    technique, slugs = item.technique, [member.slug for member in group]
+    makes_it_fit = not assessments.baseline_fits
+    loss = rules.largest_reported_loss(item.slug, knowledge)
+    caveats = explain.caveats(
+        technique,
+        assessments.priced,
+        item.index,
+        gain=item.gain,
+        break_even=break_even,
+        engine=assessments.situation.engine,
+        loss=loss,
+        makes_it_fit=makes_it_fit,
+    )
+    return Recommendation(
+        rank=number,
+        kind="technique",
+        techniques=(item.slug,),
+        name=technique.name,
+        levels={scheme: list(paths) for scheme, paths in technique.levels.items()},
+        bottlenecks=technique.bottlenecks,
+        phase=technique.phase.value,
+        deployment=item.changes,
+        estimate=assessments.priced.body(item.index),
+        gain=item.gain,
+        gain_interval=intervals(item.gain, item.spread),
+        makes_it_fit=makes_it_fit,
+        why=explain.why(
+            assessments.priced,
+            item.index,
+            objective=question.objective,
+            gain=item.gain,
+            makes_it_fit=makes_it_fit,
+        ),
+        caveats=tuple(caveats),
+        break_even=break_even,
+        quality=quality([item.slug], knowledge),
+        training=technique.training.value,
+        engines=engines([technique]),
+        members=tuple(slugs),
+        papers=papers(slugs, knowledge),
+        evidence=evidence(slugs, assessments),
+        mechanism=technique.mechanism,
+        rank_discount=discount([technique]),
+        meets_slo=meets_slo(assessments, item.index),
+        member_gains={member.slug: member.gain for member in group},
+    )
+
+
+def meets_slo(assessments: Assessments, index: int) -> bool | None:
+    """Whether a candidate keeps the latency targets; None where none was set."""
+    question, priced = assessments.situation.question, assessments.priced
+    if question.ttft_slo_ms is None and question.tpot_slo_ms is None:
+        return None
+    return (question.ttft_slo_ms is None or priced.at("ttft_s", index) * 1e3 <= question.ttft_slo_ms) and (
+        question.tpot_slo_ms is None or priced.at("tpot_s", index) * 1e3 <= question.tpot_slo_ms
+    )
+
+
+def discount(techniques: Sequence[Technique]) -> float:
+    """The techniques' discounts together."""
+    return sum(
+        rank.discount(
+            shipped=bool(technique.engines),
+            lossless=technique.lossless.value,
+            training=technique.training.value,
+        )
+        for technique in techniques
+    )
+
+
+def sort_key(item: Recommendation, metric: str) -> tuple[Any, ...]:
+    """Best first: latency targets kept, then the low end of the gain's interval, discounted (see rank.discount).
+
+    What gains less than nothing (it only makes the model fit) comes after everything that gains.
+    """
+    bounds = item.gain_interval[metric]
+    low = bounds[0] if bounds else 0.0
+    value = item.gain[metric] or 0.0
+    sure = low * math.exp(-item.rank_discount)
+    return (item.meets_slo is False, value < 1, -round(sure, 9), len(item.techniques), item.techniques)

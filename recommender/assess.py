@@ -1,0 +1,169 @@
+"""Every technique of the catalogue, alone, in one situation: priced, gained and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from recommender import effects, explain, rank, rules
+from recommender.effects import Fields
+from recommender.knowledge import Knowledge
+from recommender.pricing import Priced, price
+from recommender.rules import Refusal
+from recommender.situation import Situation
+from taxonomy.model import Technique
+
+# Share of a predicted change (in logarithms) that is uncertain, by what the change rests on.
+SPREADS: tuple[tuple[frozenset[str], float], ...] = (
+    (frozenset({"tokens_per_step", "cascade_share", "layers_executed", "output_kept"}), 0.30),
+    (frozenset({"prompt_kept", "hot_weight_share", "host_compute", "weight_density"}), 0.30),
+    (frozenset({"attention_kernel", "fused_operators", "cuda_graphs", "continuous_batching"}), 0.25),
+)
+DEFAULT_SPREAD = 0.18
+
+# Room left beside the weights when a share of them is put into host memory, so that the allocator can work.
+HOST_MARGIN = 1.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment:
+    """One technique in one situation."""
+
+    technique: Technique
+    changes: Fields
+    index: int  # element of the priced candidates; 0 is the baseline
+    fits: bool
+    gain: Mapping[str, float | None]
+    spread: float
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        return not self.refusals
+
+    @property
+    def slug(self) -> str:
+        return self.technique.slug
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessments:
+    """The whole catalogue in one situation."""
+
+    situation: Situation
+    knowledge: Knowledge
+    priced: Priced
+    candidates: list[Fields]
+    items: dict[str, Assessment] = field(default_factory=dict)
+
+    @property
+    def baseline_fits(self) -> bool:
+        return bool(self.priced.fits[0])
+
+    @property
+    def metric(self) -> str:
+        return rank.METRIC_OF[self.situation.question.objective]
+
+
+def spread_of(changes: Mapping[str, Any]) -> float:
+    """How uncertain the gain of these changes is, as a share of its logarithm."""
+    return max([spread for names, spread in SPREADS if names & changes.keys()], default=DEFAULT_SPREAD)
+
+
+def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
+    """Price every technique alone in one call and collect what speaks against each."""
+    baseline = price(situation, [{}])
+    workload = situation.formula_workload
+    changes: dict[str, Fields] = {}
+    candidates: list[Fields] = [{}]
+    where: dict[tuple[Any, ...], int] = {(): 0}
+    index: dict[str, int] = {}
+    for slug, technique in knowledge.techniques.items():
+        change = effects.changes_of(
+            technique,
+            situation.base,
+            model=situation.model,
+            workload=workload,
+            overrides={**situation.overrides, **host_overrides(technique, baseline)},
+        )
+        key = tuple(sorted(change.items(), key=lambda item: item[0]))
+        if key not in where:
+            where[key] = len(candidates)
+            candidates.append(change)
+        changes[slug], index[slug] = change, where[key]
+    priced = price(situation, candidates)
+    columns = rank.gains(priced.metrics_at(0), priced.metrics)
+    found = Assessments(situation=situation, knowledge=knowledge, priced=priced, candidates=candidates)
+    for slug, technique in knowledge.techniques.items():
+        i = index[slug]
+        gain = {name: rank.number(column[i]) for name, column in columns.items()}
+        spread = spread_of(changes[slug])
+        against = rules.refusals(technique, changes[slug], situation, knowledge)
+        against += outcome_refusals(found, i, gain, spread, told=bool(against))
+        if not against:
+            against = rules.filter_refusals(technique, situation)
+        found.items[slug] = Assessment(
+            technique=technique,
+            changes=changes[slug],
+            index=i,
+            fits=bool(priced.fits[i]),
+            gain=gain,
+            spread=spread,
+            refusals=tuple(against),
+        )
+    return found
+
+
+def host_overrides(technique: Technique, baseline: Priced) -> Fields:
+    """For techniques that move weights to the host: the smallest share that makes the rest fit.
+
+    Where the baseline fits already, the technique's own default stands, so that the price of moving is seen.
+    """
+    if bool(baseline.fits[0]):
+        return {}
+    lacking = baseline.at("total_bytes", 0) - baseline.at("available_bytes", 0)
+    weights = baseline.at("weights_bytes", 0)
+    share = min(1.0, max(0.0, lacking * HOST_MARGIN / weights)) if weights > 0 else 1.0
+    names = [
+        effect.value.removeprefix("knob:")
+        for effect in technique.effects
+        if effect.field in ("host_weight_share", "disk_weight_share")
+        and isinstance(effect.value, str)
+        and effect.value.startswith("knob:")
+    ]
+    return dict.fromkeys(names, share)
+
+
+def outcome_refusals(
+    found: Assessments, index: int, gain: Mapping[str, float | None], spread: float, *, told: bool
+) -> list[Refusal]:
+    """What the estimate says against a technique: it does not fit, or it brings nothing.
+
+    `told`: another refusal with a higher code exists, so the sentence for no gain would not be read.
+    """
+    question, priced = found.situation.question, found.priced
+    if not priced.fits[index]:
+        reason = explain.lacks(priced, index, found.situation.devices_text, question.devices)
+        return [Refusal("does-not-fit", reason)]
+    if not found.baseline_fits:
+        return []  # it makes the model fit, whatever it costs
+    value = gain[found.metric]
+    if question.objective == "memory":
+        worthwhile = value is not None and value > 1 + rank.NOISE
+    else:
+        worthwhile = rank.is_gain(value, spread)
+    if worthwhile:
+        return []
+    if told:
+        return [Refusal("no-gain", "")]
+    reason = explain.no_gain(
+        priced,
+        index,
+        objective=question.objective,
+        metric=found.metric,
+        gain=value,
+        batch=question.batch,
+        metric_name=found.metric,
+    )
+    return [Refusal("no-gain", reason)]

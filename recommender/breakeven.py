@@ -1,0 +1,102 @@
+"""Where a technique stops paying: the batch, context or acceptance at which its gain crosses 1, computed on a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costmodel.specs import Workload
+from recommender import effects, rank
+from recommender.effects import Fields
+from recommender.pricing import price
+from recommender.situation import Situation
+from taxonomy.model import Technique
+
+Array = NDArray[Any]
+
+BATCHES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048], dtype=float)
+CONTEXTS = np.array([128, 512, 2048, 8192, 32768, 131072], dtype=float)
+
+
+def crossing(points: Array, gain: Array, start: float) -> float | None:
+    """The point nearest to `start` (in ratio) where the gain crosses 1, interpolated in logarithms.
+
+    >>> import numpy as np
+    >>> round(crossing(np.array([1.0, 2.0, 4.0]), np.array([2.0, 1.0, 0.5]), 1.0), 6)
+    2.0
+    >>> crossing(np.array([1.0, 2.0]), np.array([2.0, 1.5]), 1.0) is None
+    True
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = np.log(gain)
+    spots = np.log(points)
+    found: list[float] = []
+    for i in range(len(points) - 1):
+        a, b = level[i], level[i + 1]
+        if not (np.isfinite(a) and np.isfinite(b)) or a == b:
+            continue
+        if (a > 0) != (b > 0):
+            found.append(float(np.exp(spots[i] + (spots[i + 1] - spots[i]) * a / (a - b))))
+    if not found:
+        return None
+    return min(found, key=lambda value: abs(np.log(value / start)))
+
+
+def break_evens(
+    situation: Situation,
+    stacks: Sequence[Sequence[Technique]],
+    overrides: Sequence[Mapping[str, Any]],
+    metric: str,
+) -> list[dict[str, int | None]]:
+    """Break-even batch and context of several stacks of techniques, all grids in one call of the cost model."""
+    if not stacks:
+        return []
+    question = situation.question
+    width = len(BATCHES) + len(CONTEXTS)
+    batches = np.concatenate([BATCHES, np.full(len(CONTEXTS), float(question.batch))])
+    prompts = np.concatenate([np.full(len(BATCHES), float(question.input_tokens)), CONTEXTS])
+    grid = replace(situation.workload, batch=batches, input_tokens=prompts)
+    seen = effects.formula_workload(grid)
+    candidates: list[Fields] = [{}] * width
+    for techniques, knobs in zip(stacks, overrides, strict=True):
+        changes = effects.compose(
+            techniques,
+            situation.base,
+            model=situation.model,
+            workload=seen,
+            overrides={**situation.overrides, **knobs},
+        )
+        candidates += spread_out(changes, width)
+    times = len(stacks) + 1
+    workload = Workload(
+        batch=np.tile(batches, times),
+        input_tokens=np.tile(prompts, times),
+        output_tokens=question.output_tokens,
+        request_rate=question.request_rate,
+        cache_hit_rate=question.cache_hit_rate,
+    )
+    priced = price(situation, candidates, workload=workload)
+    values = priced.metrics[metric].reshape(times, width)
+    answers = []
+    for row in values[1:]:
+        gain = rank.ratio(row, values[0]) if metric == "throughput" else rank.ratio(values[0], row)
+        batch = crossing(BATCHES, gain[: len(BATCHES)], question.batch)
+        context = crossing(CONTEXTS, gain[len(BATCHES) :], question.input_tokens)
+        answers.append({"batch": _whole(batch), "context_tokens": _whole(context)})
+    return answers
+
+
+def spread_out(changes: Fields, width: int) -> list[Fields]:
+    """One dictionary per grid point, out of changes that may hold arrays over the grid."""
+    arrays = {name: value for name, value in changes.items() if isinstance(value, np.ndarray) and value.ndim}
+    if not arrays:
+        return [changes] * width
+    return [{**changes, **{name: value[i] for name, value in arrays.items()}} for i in range(width)]
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else max(1, round(value))

@@ -1,0 +1,220 @@
+"""What a technique does to a Deployment: declared in taxonomy/data, applied, stacked and compared here.
+
+Deployments are handled as dictionaries of *effective* fields (the engine's defaults filled in), so "already in
+use" is plain equality, and a thousand candidates become one Deployment whose fields are arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from costmodel.specs import Deployment, Engine, Model, Workload
+from taxonomy.effects import effect_value, knob_values
+from taxonomy.model import Technique
+
+Fields = dict[str, Any]
+
+# Fields whose techniques exclude one another when they set different values; the other fields are multiplied or
+# added, so two techniques may share them.
+DRAFTING = frozenset(
+    {"tokens_per_step", "verify_tokens", "draft_weight_share", "draft_passes", "draft_overhead_s"}
+)
+
+# More of the first kind is better, less of the second; used to see that an engine already does at least as much.
+_BETTER_IF_SMALLER = frozenset(
+    {"kv_waste_share", "weights_kept", "kv_tokens_kept", "kv_read_share", "prompt_kept"}
+)
+_ORDER = {
+    "attention_kernel": ("eager", "flash"),
+    "decode_attention_kernel": ("eager", "flash", "split"),
+    "weight_kernel": ("naive", "tuned"),
+}
+
+
+@lru_cache(maxsize=1)
+def _defaults() -> Fields:
+    blank = Deployment()
+    return {item.name: getattr(blank, item.name) for item in fields(Deployment)}
+
+
+def baseline_fields(engine: Engine, given: Mapping[str, Any]) -> Fields:
+    """Effective fields of a deployment: dataclass defaults, then what the engine does, then what was asked for."""
+    found = dict(_defaults())
+    found.update({name: value for name, value in engine.defaults.items() if name in found})
+    found.update({name: value for name, value in given.items() if value is not None})
+    return found
+
+
+def formula_workload(workload: Workload) -> SimpleNamespace:
+    """The workload as formulas of the catalogue see it (arrays pass through)."""
+    context = np.asarray(workload.context_tokens) + np.asarray(workload.input_tokens)
+    return SimpleNamespace(
+        batch=workload.batch,
+        input_tokens=workload.input_tokens,
+        output_tokens=workload.output_tokens,
+        context_tokens=context + np.asarray(workload.output_tokens) / 2,
+        cache_hit_rate=workload.cache_hit_rate,
+    )
+
+
+ARRAY_FUNCTIONS: dict[str, Any] = {
+    "min": lambda *values: _fold(np.minimum, values),
+    "max": lambda *values: _fold(np.maximum, values),
+}
+
+
+def _fold(function: Any, values: Sequence[Any]) -> Any:
+    result = values[0]
+    for value in values[1:]:
+        result = function(result, value)
+    return result
+
+
+def changes_of(
+    technique: Technique,
+    base: Mapping[str, Any],
+    *,
+    model: Model,
+    workload: SimpleNamespace,
+    overrides: Mapping[str, Any] | None = None,
+) -> Fields:
+    """The fields that the technique gives a new value, starting from `base`. Empty: nothing changes.
+
+    `overrides` replaces knobs by name, for example ``{"acceptance_rate": 0.7}``.
+    """
+    knobs = knob_values(technique.knobs, overrides)
+    changed: Fields = {}
+    layout = SimpleNamespace(devices=base.get("devices", 1))
+    for effect in technique.effects:
+        value = effect_value(
+            effect, knobs, model=model, workload=workload, deployment=layout, functions=ARRAY_FUNCTIONS
+        )
+        before = changed.get(effect.field, base.get(effect.field))
+        changed[effect.field] = _operate(effect.op, before, value)
+    kept = {name: value for name, value in changed.items() if not _same(value, base.get(name))}
+    return _complete_layout(kept, base)
+
+
+def _complete_layout(changed: Fields, base: Mapping[str, Any]) -> Fields:
+    """A new degree of tensor or pipeline parallelism leaves the rest of the devices to the other one."""
+    tensor, pipeline = changed.get("tensor_parallel"), changed.get("pipeline_parallel")
+    devices = changed.get("devices", base.get("devices", 1))
+    if tensor is not None and pipeline is None:
+        changed["pipeline_parallel"] = max(1.0, float(devices) / float(tensor))
+    elif pipeline is not None and tensor is None:
+        changed["tensor_parallel"] = max(1.0, float(devices) / float(pipeline))
+    return changed
+
+
+def _operate(operation: str, before: Any, value: Any) -> Any:
+    if operation == "set" or before is None or isinstance(value, str | bool):
+        return value
+    if operation == "multiply":
+        return before * value
+    if operation == "add":
+        return before + value
+    if operation == "min":
+        return np.minimum(before, value) if _is_array(before, value) else min(before, value)
+    return np.maximum(before, value) if _is_array(before, value) else max(before, value)
+
+
+def _is_array(*values: Any) -> bool:
+    return any(isinstance(value, np.ndarray) for value in values)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if _is_array(a, b):
+        return a is not None and b is not None and bool(np.all(a == b))
+    if isinstance(a, float) and isinstance(b, int | float) and not isinstance(b, bool):
+        return abs(a - b) <= 1e-12 * max(abs(a), abs(b), 1.0)
+    return bool(a == b)
+
+
+def is_covered(changes: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
+    """Whether what is there already does at least as much as `changes` would, in every field."""
+    for name, value in changes.items():
+        present = base.get(name)
+        if name in _ORDER and isinstance(present, str) and present in _ORDER[name] and value in _ORDER[name]:
+            if _ORDER[name].index(present) < _ORDER[name].index(value):
+                return False
+        elif name in _BETTER_IF_SMALLER and present is not None:
+            if np.any(np.asarray(present, dtype=float) > np.asarray(value, dtype=float) + 1e-12):
+                return False
+        elif not _same(value, present):
+            return False
+    return True
+
+
+def settings_of(technique: Technique) -> frozenset[str]:
+    """Fields the technique sets outright; two techniques that share one are alternatives, not partners."""
+    names = {effect.field for effect in technique.effects if effect.op == "set"}
+    if names & DRAFTING:
+        names.add("tokens_per_step")
+    return frozenset(names)
+
+
+def collide(
+    a: Mapping[str, Any], a_settings: frozenset[str], b: Mapping[str, Any], b_settings: frozenset[str]
+) -> bool:
+    """Whether two techniques set the same field to different values."""
+    return any(not _same(a.get(name), b.get(name)) for name in a_settings & b_settings)
+
+
+def compose(
+    techniques: Iterable[Technique],
+    base: Mapping[str, Any],
+    *,
+    model: Model,
+    workload: SimpleNamespace,
+    overrides: Mapping[str, Any] | None = None,
+) -> Fields:
+    """The changes of several techniques on top of one another, in the order given."""
+    now = dict(base)
+    total: Fields = {}
+    for technique in techniques:
+        changed = changes_of(technique, now, model=model, workload=workload, overrides=overrides)
+        now.update(changed)
+        total.update(changed)
+    return {name: value for name, value in total.items() if not _same(value, base.get(name))}
+
+
+def deployments(base: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> Deployment:
+    """One Deployment whose changed fields are arrays, one element per candidate (struct of arrays)."""
+    touched = {name for changes in candidates for name in changes}
+    values: Fields = dict(base)
+    for name in touched:
+        column = [changes.get(name, base.get(name)) for changes in candidates]
+        if name in NEUTRAL:
+            column = [NEUTRAL[name] if value is None else value for value in column]
+        values[name] = _column(column)
+    return Deployment(**values)
+
+
+# What "no limit" and "not chunked" look like as numbers, for fields whose arrays cannot hold None.
+NEUTRAL: Fields = {
+    "kv_window_tokens": math.inf,
+    "chunk_tokens": 0.0,
+    "kv_waste_share": 0.0,
+    "expert_parallel": 1.0,
+}
+
+
+def _column(column: list[Any]) -> Any:
+    if all(value is None for value in column):
+        return None
+    if any(value is None for value in column):
+        return np.array(column, dtype=object)
+    if any(isinstance(value, str) for value in column):
+        return np.array([str(value) for value in column])
+    if all(isinstance(value, bool | np.bool_) for value in column):
+        return np.array(column, dtype=bool)
+    found = np.empty(len(column), dtype=np.float64)
+    found[:] = column
+    return found

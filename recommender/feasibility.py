@@ -1,0 +1,292 @@
+"""When the baseline does not fit: the smallest changes that make it fit, priced, cheapest first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from recommender import text
+from recommender.answer import Json
+from recommender.effects import Fields
+from recommender.pricing import Priced, price
+from recommender.situation import Situation
+
+# Width of the weights → (format that stands for it, what a person calls it, techniques that give it).
+WEIGHT_STEPS: tuple[tuple[str, str, str], ...] = (
+    ("int8", "8-bit weights", "none"),
+    ("w4a16-awq-g128", "4-bit weights", "calibration"),
+    ("gptq-3bit-g128", "3-bit weights", "calibration"),
+    ("aqlm-2bit-1x16", "2-bit weights", "calibration"),
+)
+KV_STEP = ("fp8", "8-bit KV cache")
+DEVICE_STEPS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64)
+HOST_MARGIN = 1.01
+HOST_OVERLAP = 0.5  # share of the transfer that copying the next layer early hides, at best
+MAX_SHOWN = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One candidate way to make the model fit."""
+
+    words: tuple[str, ...]
+    fields: Fields
+    devices: int
+    batch: int
+    input_tokens: int
+    weights: int = 0  # step of WEIGHT_STEPS, 0: as they are
+    cache: int = 0  # 1: KV cache in 8 bits
+    host_share: float = 0.0
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Cheapest first: no new device before new ones, a small loss of quality before a large one.
+
+        What moves weights to the host costs nothing to buy and everything to use, so it comes last.
+        """
+        shrunk = -self.batch * self.input_tokens
+        return (self.host_share > 0, self.devices, self.weights + 0.5 * self.cache, shrunk, self.host_share)
+
+    def beats(self, other: Change) -> bool:
+        """Whether it asks for no more than the other in any respect."""
+        return (
+            self.devices <= other.devices
+            and self.weights <= other.weights
+            and self.cache <= other.cache
+            and (self.host_share > 0) <= (other.host_share > 0)
+            and self.batch >= other.batch
+            and self.input_tokens >= other.input_tokens
+        )
+
+
+def explore(situation: Situation, baseline: Priced) -> Json:
+    """The ways to make it fit and what lacks until then.
+
+    Formats on the devices at hand, more devices, weights in host memory, a smaller batch, a shorter prompt.
+    """
+    total, available = baseline.at("total_bytes", 0), baseline.at("available_bytes", 0)
+    changes = candidates(situation)
+    priced = price_changes(situation, changes)
+    changes, priced = with_host_memory(situation, changes, priced)
+    fitting = sorted(
+        (i for i in range(len(changes)) if bool(priced.fits[i])), key=lambda i: (changes[i].order, i)
+    )
+    shown: list[int] = []
+    for i in fitting:
+        if not any(changes[k].beats(changes[i]) for k in shown):
+            shown.append(i)
+    return {
+        "fits": False,
+        "needed_bytes": total,
+        "available_bytes": available,
+        "lacking_bytes": total - available,
+        "min_devices": whole(baseline.at("min_devices", 0)),
+        "changes": [entry(situation, changes[i], priced, i) for i in shown[:MAX_SHOWN]],
+        "formats": formats_table(situation, changes, priced),
+    }
+
+
+def whole(value: float) -> int | None:
+    """A number of devices, None where no number would do."""
+    return int(value) if math.isfinite(value) and value < 1e6 else None
+
+
+def candidates(situation: Situation) -> list[Change]:
+    """Formats × KV × devices, and the workload made smaller; the host comes in `with_host_memory`."""
+    question = situation.question
+    bits = weight_bits(situation.base["weight_format"])
+    weights: list[tuple[int, Fields, str]] = [(0, {}, "")]
+    for step, (fmt, words, _) in enumerate(WEIGHT_STEPS, start=1):
+        if weight_bits(fmt) < bits:
+            weights.append((step, {"weight_format": fmt, "weight_kernel": kernel_of(fmt)}, words))
+    cache: list[tuple[int, Fields, str]] = [(0, {}, "")]
+    if weight_bits(situation.base["kv_format"], "kv") > 8:
+        cache.append((1, {"kv_format": KV_STEP[0]}, KV_STEP[1]))
+    plain = Change(
+        words=(),
+        fields={},
+        devices=question.devices,
+        batch=question.batch,
+        input_tokens=question.input_tokens,
+    )
+    found = []
+    for devices in device_counts(question.devices):
+        for step, fields, words in weights:
+            for kv_step, kv_fields, kv_words in cache:
+                said = [word for word in (words, kv_words) if word]
+                change = {**fields, **kv_fields}
+                if devices > question.devices:
+                    said.append(f"{devices} x {situation.hardware.name}")
+                    change |= {"devices": devices, "tensor_parallel": None, "pipeline_parallel": None}
+                if said:
+                    found.append(
+                        replace(
+                            plain,
+                            words=tuple(said),
+                            fields=change,
+                            devices=devices,
+                            weights=step,
+                            cache=kv_step,
+                        )
+                    )
+    for batch in smaller(question.batch):
+        found.append(replace(plain, words=(f"batch {batch:,}",), batch=batch))
+    for tokens in smaller(question.input_tokens, least=64):
+        found.append(replace(plain, words=(f"prompts of {tokens:,} tokens",), input_tokens=tokens))
+    return found
+
+
+def smaller(value: int, least: int = 1) -> list[int]:
+    """Halves of a number, largest first."""
+    found = []
+    while value // 2 >= least:
+        value //= 2
+        found.append(value)
+    return found
+
+
+def device_counts(given: int) -> list[int]:
+    """The devices at hand, and the usual larger numbers."""
+    return [given, *(count for count in DEVICE_STEPS if given < count <= max(64, 4 * given))]
+
+
+def weight_bits(fmt: Any, use: str = "weights") -> float:
+    from costmodel.formats import lookup
+
+    return float(
+        lookup(str(fmt), "bits_per_weight", use, "weight_format" if use == "weights" else "kv_format")
+    )
+
+
+def kernel_of(fmt: str) -> str:
+    return "lut" if fmt.startswith(("aqlm", "quip", "qtip")) else "tuned"
+
+
+def price_changes(situation: Situation, changes: Sequence[Change]) -> Priced:
+    """All candidates in one call; every one carries its own batch and prompt length."""
+    workload = replace(
+        situation.workload,
+        batch=np.array([float(change.batch) for change in changes]),
+        input_tokens=np.array([float(change.input_tokens) for change in changes]),
+    )
+    return price(situation, [change.fields for change in changes], workload=workload)
+
+
+def with_host_memory(
+    situation: Situation, changes: list[Change], priced: Priced
+) -> tuple[list[Change], Priced]:
+    """Adds, per weight format on the devices at hand, the same with the least share of weights in host memory."""
+    if not situation.hardware.host_bytes_per_s:
+        return changes, priced
+    question = situation.question
+    own = [
+        change
+        for change in changes
+        if change.devices == question.devices
+        and change.batch == question.batch
+        and change.input_tokens == question.input_tokens
+        and not change.cache
+    ]
+    own.insert(0, replace(changes[0], words=(), fields={}, devices=question.devices, weights=0, cache=0))
+    plain = price_changes(situation, own)
+    added = []
+    for k, change in enumerate(own):
+        if bool(plain.fits[k]):
+            continue
+        lacking = plain.at("total_bytes", k) - plain.at("available_bytes", k)
+        weights = plain.at("weights_bytes", k)
+        share = lacking * HOST_MARGIN / weights if weights > 0 else 2.0
+        if share >= 1:
+            continue
+        fields = {**change.fields, "host_weight_share": share, "offload_overlap": HOST_OVERLAP}
+        words = (*change.words, f"{text.bytes_(share * weights)} of weights in host memory")
+        added.append(replace(change, words=words, fields=fields, host_share=share))
+    if not added:
+        return changes, priced
+    every = [*changes, *added]
+    return every, price_changes(situation, every)
+
+
+def entry(situation: Situation, change: Change, priced: Priced, i: int) -> Json:
+    """One way to make it fit, with its price."""
+    hardware = situation.hardware
+    price_usd = (
+        None
+        if hardware.price_usd is None
+        else hardware.price_usd * (change.devices - situation.question.devices)
+    )
+    total, available = priced.at("total_bytes", i), priced.at("available_bytes", i)
+    return {
+        "change": ", ".join(change.words),
+        "deployment": {name: value for name, value in change.fields.items() if value is not None},
+        "devices": change.devices,
+        "batch": change.batch,
+        "input_tokens": change.input_tokens,
+        "fits": bool(priced.fits[i]),
+        "total_bytes": total,
+        "available_bytes": available,
+        "spare_bytes": available - total,
+        "ttft_ms": priced.at("ttft_s", i) * 1e3,
+        "tpot_ms": priced.at("tpot_s", i) * 1e3,
+        "e2e_ms": priced.at("e2e_s", i) * 1e3,
+        "throughput_tok_s": priced.at("throughput_tok_s", i),
+        "added_price_usd": price_usd,
+        "caveat": caveat(change, priced, i),
+    }
+
+
+def caveat(change: Change, priced: Priced, i: int) -> str:
+    """The one thing to know before choosing it."""
+    if change.host_share:
+        return f"every token waits for the host link: {text.seconds(priced.at('tpot_s', i))} per token"
+    if change.weights >= 3:
+        return "quality falls noticeably; check on your task"
+    if change.weights or change.cache:
+        return "small loss of quality"
+    return ""
+
+
+def formats_table(situation: Situation, changes: Sequence[Change], priced: Priced) -> list[Json]:
+    """Per width of the weights: whether it fits on the devices at hand, and on how many it would."""
+    rows = []
+    for step, (fmt, words, training) in enumerate(WEIGHT_STEPS, start=1):
+        i = next(
+            (
+                k
+                for k, change in enumerate(changes)
+                if change.weights == step
+                and change.devices == situation.question.devices
+                and change.words == (words,)
+            ),
+            None,
+        )
+        if i is None:
+            continue
+        total, available = priced.at("total_bytes", i), priced.at("available_bytes", i)
+        rows.append(
+            {
+                "weights": words,
+                "format": fmt,
+                "training": training,
+                "total_bytes": total,
+                "available_bytes": available,
+                "fits": bool(priced.fits[i]),
+                "lacking_bytes": max(0.0, total - available),
+                "min_devices": whole(priced.at("min_devices", i)),
+                "tpot_ms": priced.at("tpot_s", i) * 1e3,
+            }
+        )
+    return rows
+
+
+def sentence(found: Mapping[str, Any], situation: Situation) -> str:
+    """What lacks, in bytes, in one sentence."""
+    return (
+        f"Needs {text.bytes_(found['needed_bytes'])}, {situation.devices_text} "
+        f"{'holds' if situation.question.devices == 1 else 'hold'} {text.bytes_(found['available_bytes'])}: "
+        f"{text.bytes_(found['lacking_bytes'])} too many."
+    )

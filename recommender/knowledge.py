@@ -1,0 +1,143 @@
+"""What the recommender knows: techniques, relations, papers and reported figures, read once per database state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from kb import store_catalogue as store
+from kb.reader import Reader
+from taxonomy.model import Relation, Technique
+
+KEPT_SNAPSHOTS = 4
+
+_ROLE_ORDER = {"introduces": 0, "evaluates": 1, "surveys": 2}
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """A snapshot of the catalogue. Never changed after it is made, so threads may share it."""
+
+    techniques: Mapping[str, Technique]
+    relations: tuple[Relation, ...] = ()
+    papers: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    evidence: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    years: Mapping[str, int | None] = field(default_factory=dict)
+
+    def mechanism(self, slug: str) -> str:
+        """The mechanism of a technique; one without a mechanism is its own."""
+        return self.techniques[slug].mechanism or slug
+
+    @cached_property
+    def members(self) -> dict[str, tuple[str, ...]]:
+        """Mechanism → its techniques."""
+        found: dict[str, list[str]] = {}
+        for slug in self.techniques:
+            found.setdefault(self.mechanism(slug), []).append(slug)
+        return {name: tuple(slugs) for name, slugs in found.items()}
+
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """Every spelling of a technique → its slug."""
+        found: dict[str, str] = {}
+        for slug, technique in self.techniques.items():
+            for text in (*technique.aliases, technique.name):
+                found.setdefault(_key(text), slug)
+        for slug in self.techniques:
+            found[_key(slug)] = slug
+        return found
+
+    @cached_property
+    def relation_index(self) -> dict[str, tuple[Relation, ...]]:
+        """Technique or mechanism slug → the relations that name it."""
+        found: dict[str, list[Relation]] = {}
+        for relation in self.relations:
+            found.setdefault(relation.a, []).append(relation)
+            if relation.b != relation.a:
+                found.setdefault(relation.b, []).append(relation)
+        return {slug: tuple(items) for slug, items in found.items()}
+
+    def evidence_rank(self, slug: str) -> tuple[int, int, int, int, str]:
+        """Sort key, best-evidenced technique first: end-to-end figures, engines, papers, then age and name."""
+        rows = self.evidence.get(slug, ())
+        technique = self.techniques[slug]
+        usable = sum(1 for row in rows if not row["suspect"] and row["level"] in ("e2e", "serving"))
+        scored = sum(1 for row in rows if row["score"])
+        engines = len(technique.engines)
+        return (-min(engines, 3) - min(scored, 3), -usable, -engines, -len(self.papers.get(slug, ())), slug)
+
+    def find(self, text: str) -> str | None:
+        """The slug that a person's spelling means, or None."""
+        return self.aliases.get(_key(text))
+
+
+def _key(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum() or character in "#+")
+
+
+_snapshots: dict[tuple[str, str], Knowledge] = {}
+
+
+def load_knowledge(reader: Reader) -> Knowledge:
+    """The snapshot of the reader's database, from the cache where nothing has changed."""
+    identity = _identity(reader)
+    if identity is None:
+        return read_knowledge(reader)
+    key = (identity, store.catalogue_version(reader))
+    found = _snapshots.get(key)
+    if found is None:
+        found = read_knowledge(reader)
+        while len(_snapshots) >= KEPT_SNAPSHOTS:
+            _snapshots.pop(next(iter(_snapshots)), None)
+        _snapshots[key] = found
+    return found
+
+
+def _identity(reader: Reader) -> str | None:
+    """Which database this is; None for one that lives in memory only."""
+    if reader.dialect == "sqlite":
+        row = next((row for row in reader.rows("PRAGMA database_list") if row["name"] == "main"), None)
+        return str(row["file"]) if row and row["file"] else None
+    engine = getattr(getattr(reader, "connection", None), "engine", None)
+    return None if engine is None else str(engine.url)
+
+
+def read_knowledge(reader: Reader) -> Knowledge:
+    """Read everything from the database."""
+    from taxonomy.jsonform import technique_from_json
+
+    rows = store.technique_rows(reader)
+    techniques = {row["slug"]: technique_from_json(row["data"]) for row in rows}
+    surveys: dict[int, list[str]] = {}
+    for row in store.survey_citation_rows(reader):
+        surveys.setdefault(row["work_id"], []).append(row["survey"])
+    papers: dict[str, list[dict[str, Any]]] = {}
+    for row in store.technique_paper_rows(reader):
+        papers.setdefault(row["technique"], []).append(
+            {
+                "id": row["id"],
+                "title": row["title"],
+                "year": row["year"],
+                "authors": row["authors"],
+                "arxiv_id": row["arxiv_id"],
+                "doi": row["doi"],
+                "url": row["url"],
+                "role": row["role"],
+                "surveys": surveys.get(row["work_id"], []),
+            }
+        )
+    for items in papers.values():
+        items.sort(key=lambda item: (_ROLE_ORDER.get(item["role"], 9), -len(item["surveys"]), item["id"]))
+    evidence: dict[str, list[dict[str, Any]]] = {}
+    for row in store.evidence_rows(reader):
+        evidence.setdefault(row["technique"], []).append(row)
+    relations = tuple(Relation(**row) for row in store.relation_rows(reader))
+    return Knowledge(
+        techniques=techniques,
+        relations=relations,
+        papers=papers,
+        evidence=evidence,
+        years={row["slug"]: row["year"] for row in rows},
+    )

@@ -1,0 +1,326 @@
+"""The planner on real assessments: parts, candidate sets, one vectorised call, the best plan per training budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from recommender import assemble, effects, explain, rank, stack
+from recommender.answer import Json, Recommendation
+from recommender.assess import Assessment, Assessments, spread_of
+from recommender.effects import Fields
+from recommender.knowledge import Knowledge
+from recommender.pricing import Priced, price
+from recommender.stack import Part
+
+POOL = 13
+# Codes that a budget, not the situation, imposes: such techniques may still be part of a plan for another budget.
+SOFT = frozenset({"needs-training"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """All candidate plans, priced."""
+
+    parts: list[Part]
+    sets: list[tuple[int, ...]]
+    priced: Priced
+    candidates: list[Fields]
+    gains: Mapping[str, Any]
+    scores: Any
+    best: Mapping[str, int | None] = field(default_factory=dict)  # training budget → index of a set
+
+
+def plan(assessments: Assessments) -> Planned | None:
+    """Search plans; None where nothing goes together."""
+    question, knowledge = assessments.situation.question, assessments.knowledge
+    parts = parts_of(assessments)
+    if not parts:
+        return None
+    sets = [chosen for chosen in stack.candidate_sets(parts) if stack.is_complete(parts, chosen)]
+    if not sets:
+        return None
+    seen = assessments.situation.formula_workload
+
+    def compose(slugs: Sequence[str]) -> Fields:
+        return effects.compose(
+            [knowledge.techniques[slug] for slug in slugs],
+            assessments.situation.base,
+            model=assessments.situation.model,
+            workload=seen,
+            overrides=assessments.situation.overrides,
+        )
+
+    candidates = [stack.combined(parts, chosen, compose) for chosen in sets]
+    priced = price(assessments.situation, [{}, *candidates])
+    gains = {name: column[1:] for name, column in rank.gains(priced.metrics_at(0), priced.metrics).items()}
+    fits = priced.fits[1:] & meets_targets(question, priced)[1:]
+    spreads = np.array([spread_of(changes) for changes in candidates])
+    sure = rank.lower_bound(gains[assessments.metric], spreads)
+    scores = stack.plan_scores(sure, fits, stack.set_prices(parts, sets))
+    budgets = {
+        training: stack.best(parts, sets, scores, training=training, lossless_only=question.lossless)
+        for training in ("none", "calibration", "finetune")
+    }
+    return Planned(
+        parts=parts, sets=sets, priced=priced, candidates=candidates, gains=gains, scores=scores, best=budgets
+    )
+
+
+def meets_targets(question: Any, priced: Priced) -> Any:
+    """Which candidates keep the latency targets; all where none was set or where nobody keeps them."""
+    kept = np.ones(priced.count, dtype=bool)
+    if question.ttft_slo_ms is not None:
+        kept &= priced.column("ttft_s") * 1e3 <= question.ttft_slo_ms
+    if question.tpot_slo_ms is not None:
+        kept &= priced.column("tpot_s") * 1e3 <= question.tpot_slo_ms
+    return kept if kept.any() else np.ones(priced.count, dtype=bool)
+
+
+def parts_of(assessments: Assessments) -> list[Part]:
+    """The techniques worth combining: one per mechanism and gain, best first, enough for every training budget."""
+    knowledge, metric = assessments.knowledge, assessments.metric
+    usable: list[Assessment] = []
+    for item in assessments.items.values():
+        codes = {refusal.code for refusal in item.refusals}
+        if (
+            not codes - SOFT - {"no-gain", "does-not-fit"}
+            and item.changes
+            and helps_somewhere(assessments, item)
+        ):
+            usable.append(item)
+    chosen: dict[tuple[str, str, int], Assessment] = {}
+    for item in sorted(usable, key=lambda item: knowledge.evidence_rank(item.slug)):
+        key = (
+            knowledge.mechanism(item.slug),
+            item.technique.training.value,
+            round(_score(item, metric) / 0.06),
+        )
+        chosen.setdefault(key, item)
+    parts = [part_of(item, metric, knowledge) for item in chosen.values()]
+    best: dict[str, Part] = {}
+    for training in ("none", "calibration", "finetune"):
+        within = [
+            part for part in parts if stack.TRAINING_STEP[part.training] <= stack.TRAINING_STEP[training]
+        ]
+        for part in stack.shortlist(within, POOL if training != "finetune" else POOL + 3):
+            best[part.slug] = part
+    return stack.shortlist(list(best.values()), POOL + 5)
+
+
+def helps_somewhere(assessments: Assessments, item: Assessment) -> bool:
+    """Whether a technique may be useful in a plan: it gains under the objective, or frees memory where that is short."""
+    value = item.gain[assessments.metric]
+    if value is not None and value > 1 + rank.NOISE:
+        return True
+    memory = item.gain["memory"]
+    return not assessments.baseline_fits and memory is not None and memory > 1 + rank.NOISE
+
+
+def _score(item: Assessment, metric: str) -> float:
+    bounds = rank.interval(item.gain[metric], item.spread)
+    return math.log(bounds[0]) if bounds else 0.0
+
+
+def part_of(item: Assessment, metric: str, knowledge: Knowledge) -> Part:
+    """A technique with its relations, as the planner wants it."""
+    mine = {item.slug, item.technique.mechanism} - {""}
+    excludes: set[str] = set()
+    requires: set[str] = set()
+    for slug in mine:
+        for relation in knowledge.relation_index.get(slug, ()):
+            if relation.kind in ("conflicts", "subsumes"):
+                excludes |= members_of({relation.a, relation.b} - mine, knowledge)
+    return Part(
+        slug=item.slug,
+        changes=item.changes,
+        settings=effects.settings_of(item.technique),
+        training=item.technique.training.value,
+        lossless=item.technique.lossless.value,
+        score=_score(item, metric) - assemble.discount([item.technique]),
+        discount=assemble.discount([item.technique]),
+        excludes=frozenset(excludes - {item.slug}),
+        requires=frozenset(requires),
+    )
+
+
+def members_of(names: set[str], knowledge: Knowledge) -> set[str]:
+    """Technique slugs behind names that may be mechanisms."""
+    return {slug for name in names for slug in (knowledge.members.get(name) or (name,))}
+
+
+def steps(planned: Planned, index: int, assessments: Assessments) -> list[Json]:
+    """The plan in the order one would deploy it, with the gain of each step on top of those before it."""
+    knowledge = assessments.knowledge
+    order = stack.deployment_order(planned.parts, planned.sets[index])
+    positions = {chosen: i for i, chosen in enumerate(planned.sets)}
+    before: dict[str, float] | None = planned.priced.metrics_at(0)
+    found = []
+    for length in range(1, len(order) + 1):
+        prefix = tuple(sorted(order[:length]))
+        slug = planned.parts[order[length - 1]].slug
+        technique = knowledge.techniques[slug]
+        position = positions.get(prefix)
+        marginal: Mapping[str, float | None] | None = None
+        after = None if position is None else planned.priced.metrics_at(position + 1)
+        if before is not None and after is not None:
+            marginal = {name: rank.number(value) for name, value in rank.gains(before, after).items()}
+        before = after
+        found.append(
+            {
+                "technique": slug,
+                "name": technique.name,
+                "training": technique.training.value,
+                "lossless": technique.lossless.value,
+                "marginal_gain": marginal,
+                "how": [
+                    {"engine": support.engine, "how": support.how}
+                    for support in technique.engines
+                    if support.engine == assessments.situation.engine.slug or len(technique.engines) <= 3
+                ],
+            }
+        )
+    return found
+
+
+def recommendation(planned: Planned, index: int, assessments: Assessments) -> Recommendation:
+    """One plan as an entry of the answer."""
+    knowledge, question = assessments.knowledge, assessments.situation.question
+    order = stack.deployment_order(planned.parts, planned.sets[index])
+    slugs = [planned.parts[i].slug for i in order]
+    techniques = [knowledge.techniques[slug] for slug in slugs]
+    changes = planned.candidates[index]
+    gain = {name: rank.number(column[index]) for name, column in planned.gains.items()}
+    makes_it_fit = not assessments.baseline_fits
+    levels: dict[str, list[str]] = {}
+    for technique in techniques:
+        for scheme, paths in technique.levels.items():
+            levels.setdefault(scheme, []).extend(path for path in paths if path not in levels.get(scheme, ()))
+    training = max(
+        (technique.training.value for technique in techniques), key=lambda name: stack.TRAINING_STEP[name]
+    )
+    phases = {technique.phase.value for technique in techniques}
+    caveats = [
+        f"{technique.name}: changes outputs{' a little' if technique.lossless.value == 'approx' else ''}."
+        for technique in techniques
+        if technique.lossless.value != "yes"
+    ]
+    if len(slugs) > 1:
+        caveats.append("The gain of the whole was computed, not measured together.")
+    return Recommendation(
+        rank=0,
+        kind="plan",
+        techniques=tuple(slugs),
+        name=" + ".join(technique.name for technique in techniques),
+        levels=levels,
+        bottlenecks=tuple(dict.fromkeys(slug for technique in techniques for slug in technique.bottlenecks)),
+        phase=phases.pop() if len(phases) == 1 else "both",
+        deployment=changes,
+        estimate=planned.priced.body(index + 1),
+        gain=gain,
+        gain_interval=assemble.intervals(gain, spread_of(changes)),
+        makes_it_fit=makes_it_fit,
+        why=explain.why(
+            planned.priced, index + 1, objective=question.objective, gain=gain, makes_it_fit=makes_it_fit
+        ),
+        caveats=tuple(caveats),
+        break_even={"batch": None, "context_tokens": None},
+        quality=assemble.quality(slugs, knowledge),
+        training=training,
+        engines=assemble.engines(techniques),
+        members=tuple(slugs),
+        papers=assemble.papers(slugs, knowledge),
+        evidence=(),
+        rank_discount=assemble.discount(techniques),
+        steps=tuple(steps(planned, index, assessments)),
+    )
+
+
+def chosen_plans(planned: Planned, assessments: Assessments) -> list[int]:
+    """The plans worth showing: the best within the asked training budget and the best lossless one."""
+    question = assessments.situation.question
+    found = [
+        stack.best(
+            planned.parts,
+            planned.sets,
+            planned.scores,
+            training=question.max_training,
+            lossless_only=lossless or question.lossless,
+        )
+        for lossless in (False, True)
+    ]
+    return [index for index in dict.fromkeys(found) if index is not None and len(planned.sets[index]) > 1]
+
+
+def by_training(planned: Planned, assessments: Assessments) -> dict[str, Json | None]:
+    """The best plan for each training budget, in short."""
+    answer: dict[str, Json | None] = {}
+    for training, index in planned.best.items():
+        answer[training] = None if index is None else brief(planned, index, assessments)
+    return answer
+
+
+def brief(planned: Planned, index: int, assessments: Assessments) -> Json:
+    """A plan without sources."""
+    order = stack.deployment_order(planned.parts, planned.sets[index])
+    priced = planned.priced
+    return {
+        "techniques": [planned.parts[i].slug for i in order],
+        "deployment": planned.candidates[index],
+        "gain": {name: rank.number(column[index]) for name, column in planned.gains.items()},
+        "steps": steps(planned, index, assessments),
+        "e2e_ms": priced.at("e2e_s", index + 1) * 1e3,
+        "ttft_ms": priced.at("ttft_s", index + 1) * 1e3,
+        "tpot_ms": priced.at("tpot_s", index + 1) * 1e3,
+        "throughput_tok_s": priced.at("throughput_tok_s", index + 1),
+        "total_bytes": priced.at("total_bytes", index + 1),
+    }
+
+
+def pareto(planned: Planned, assessments: Assessments) -> list[Json]:
+    """Plans that no other beats in latency, throughput, memory and quality together, within the budget asked."""
+    question, parts = assessments.situation.question, planned.parts
+    budget = stack.TRAINING_STEP[question.max_training]
+    allowed = [
+        i
+        for i, chosen in enumerate(planned.sets)
+        if planned.priced.fits[i + 1]
+        and all(stack.TRAINING_STEP[parts[k].training] <= budget for k in chosen)
+        and (not question.lossless or all(parts[k].lossless == "yes" for k in chosen))
+    ]
+    rows = ([0] if assessments.baseline_fits else []) + [i + 1 for i in allowed]
+    if not rows:
+        return []
+    index = np.array(rows)
+    loss = np.array(
+        [
+            0 if i == 0 else sum(stack.QUALITY_STEP[parts[k].lossless] for k in planned.sets[i - 1])
+            for i in rows
+        ]
+    )
+    columns = [
+        planned.priced.column("e2e_s")[index],
+        -planned.priced.column("throughput_tok_s")[index],
+        planned.priced.column("total_bytes")[index],
+        loss,
+    ]
+    front = stack.pareto_front(columns)
+    found = []
+    for position in np.flatnonzero(front):
+        i = rows[int(position)]
+        slugs = [] if i == 0 else [parts[k].slug for k in stack.deployment_order(parts, planned.sets[i - 1])]
+        found.append(
+            {
+                "techniques": slugs,
+                "e2e_ms": planned.priced.at("e2e_s", i) * 1e3,
+                "tpot_ms": planned.priced.at("tpot_s", i) * 1e3,
+                "throughput_tok_s": planned.priced.at("throughput_tok_s", i),
+                "total_bytes": planned.priced.at("total_bytes", i),
+                "quality_steps": int(loss[int(position)]),
+            }
+        )
+    return sorted(found, key=lambda item: (item["e2e_ms"], item["techniques"]))

@@ -1,0 +1,301 @@
+"""Whether a technique can be used at all here, before anything is priced. Each refusal has a code and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recommender import effects
+from recommender.answer import REJECTION_CODES
+from recommender.knowledge import Knowledge
+from recommender.question import TRAINING
+from recommender.situation import Situation, model_traits
+from taxonomy.model import Kind, Lossless, Technique
+
+# Device families by NVIDIA compute capability, for sentences only.
+_CAPABILITY_NAMES = {7.0: "Volta", 7.5: "Turing", 8.0: "Ampere", 8.9: "Ada", 9.0: "Hopper", 10.0: "Blackwell"}
+
+_TRAIT_NAMES = {
+    "moe": "a mixture of experts",
+    "dense": "a dense model",
+    "attention": "a model with attention",
+    "mha": "a model with as many KV heads as query heads",
+    "gqa": "a model with grouped KV heads",
+    "sliding-window": "a model with sliding-window attention",
+    "ssm": "a state-space model",
+    "relu": "a model with ReLU activations (few neurons fire per token)",
+    "encoder-decoder": "an encoder-decoder model",
+}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    code: str
+    reason: str
+
+    @property
+    def priority(self) -> int:
+        return REJECTION_CODES.index(self.code)
+
+
+def first(refusals: list[Refusal]) -> Refusal:
+    """The refusal that the interface's order puts first."""
+    return min(refusals, key=lambda refusal: refusal.priority)
+
+
+def refusals(
+    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
+) -> list[Refusal]:
+    """Every reason against the technique that needs no estimate, in no particular order."""
+    found = [
+        *hardware_refusals(technique, changes, situation),
+        *use_refusals(technique, changes, situation, knowledge),
+        *applicability_refusals(technique, situation),
+        *engine_refusals(technique, changes, situation, knowledge),
+        *conflict_refusals(technique, situation, knowledge),
+        *constraint_refusals(technique, situation, knowledge),
+    ]
+    return found
+
+
+def hardware_refusals(
+    technique: Technique, changes: Mapping[str, Any], situation: Situation
+) -> list[Refusal]:
+    """What the device cannot do."""
+    need, device = technique.requires, situation.hardware
+    code = "unsupported-hardware"
+    found = []
+    offered = [name for name, rate in device.flops.items() if rate]
+    wanted = list(need.compute_formats)
+    activation = changes.get("activation_format")
+    if (
+        isinstance(activation, str)
+        and activation in ("fp8", "int8", "fp4", "int4")
+        and activation not in wanted
+    ):
+        wanted.append(activation)
+    for name in wanted:
+        if not device.flops.get(name):
+            known = ", ".join(sorted(offered)) or "none stated"
+            found.append(
+                Refusal(code, f"{device.name} has no {name.upper()} matrix units; its rates: {known}.")
+            )
+    if need.sparsity_2_4 and not device.sparsity_2_4:
+        since = f" ({device.architecture.capitalize()})" if device.architecture else ""
+        found.append(
+            Refusal(code, f"{device.name}{since} has no units for 2:4 sparsity; Ampere was the first.")
+        )
+    if need.vendors and device.vendor.lower() not in [vendor.lower() for vendor in need.vendors]:
+        found.append(
+            Refusal(code, f"needs a device of {' or '.join(need.vendors)}; {device.name} is {device.vendor}.")
+        )
+    if need.device_classes and device.device_class not in need.device_classes:
+        allowed = ", ".join(need.device_classes)
+        found.append(Refusal(code, f"is made for {allowed}; {device.name} is {device.device_class}."))
+    needed = need.min_compute_capability
+    if needed is not None and device.compute_capability is not None and device.compute_capability < needed:
+        family = max((value for value in _CAPABILITY_NAMES if value <= needed), default=None)
+        name = f" ({_CAPABILITY_NAMES[family]})" if family else ""
+        found.append(
+            Refusal(
+                code,
+                f"needs compute capability {needed:g}{name}; {device.name} has {device.compute_capability:g}.",
+            )
+        )
+    if need.host_link and not device.host_bytes_per_s:
+        found.append(Refusal(code, f"{device.name} has no separate host memory to move data to."))
+    return found
+
+
+def use_refusals(
+    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
+) -> list[Refusal]:
+    """What is there already."""
+    code = "already-in-use"
+    if technique.slug in situation.using:
+        return [Refusal(code, "is among the techniques given as in use.")]
+    for relation in knowledge.relation_index.get(technique.slug, ()):
+        if relation.kind == "subsumes" and relation.b == technique.slug and relation.a in situation.using:
+            name = knowledge.techniques[relation.a].name
+            return [Refusal(code, f"{name}, in use already, includes it.")]
+    if technique.effects and effects.is_covered(changes, situation.base):
+        what = _settings_text(technique, situation)
+        return [Refusal(code, f"{situation.engine.name} already works this way{what}.")]
+    return []
+
+
+def _settings_text(technique: Technique, situation: Situation) -> str:
+    shown = []
+    for effect in technique.effects[:2]:
+        present = situation.base.get(effect.field)
+        if present is not None:
+            shown.append(f"{effect.field.replace('_', ' ')} {_value_text(present)}")
+    return f" ({', '.join(dict.fromkeys(shown))})" if shown else ""
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def applicability_refusals(technique: Technique, situation: Situation) -> list[Refusal]:
+    """What makes no sense for this model or workload."""
+    need, question, code = technique.requires, situation.question, "not-applicable"
+    found = []
+    if technique.kind is Kind.HARDWARE:
+        why = technique.no_effect_reason or "no software switch turns it on"
+        found.append(Refusal(code, f"is a hardware design: {_decapitalise(why)}"))
+    elif not technique.effects:
+        found.append(
+            Refusal(code, _capitalise(technique.no_effect_reason) or "declares no effect on a deployment.")
+        )
+    traits = model_traits(situation.model)
+    for trait in need.model:
+        if trait not in traits:
+            found.append(
+                Refusal(code, f"needs {_TRAIT_NAMES.get(trait, trait)}; {_model_text(situation)} is not one.")
+            )
+    if need.min_devices > question.devices:
+        found.append(Refusal(code, f"needs {need.min_devices} devices or more; {question.devices} is given."))
+    if need.min_batch > question.batch:
+        found.append(Refusal(code, f"needs a batch of {need.min_batch} or more; it is {question.batch}."))
+    if need.reuse and question.cache_hit_rate == 0:
+        found.append(Refusal(code, "needs prompt tokens that requests share; --cache-hit is 0."))
+    if need.request_rate and question.request_rate is None:
+        found.append(Refusal(code, "pays off under a stream of requests; no --request-rate is given."))
+    return found
+
+
+def _model_text(situation: Situation) -> str:
+    model = situation.model
+    if model.is_moe:
+        return f"{model.name} ({model.n_experts} experts)"
+    return f"{model.name} ({model.heads} query and {model.kv_heads} KV heads)"
+
+
+def _capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _decapitalise(text: str) -> str:
+    return text if len(text) > 1 and text[1].isupper() else text[:1].lower() + text[1:]
+
+
+OPEN_ENGINES = ("plain", "roofline")
+
+
+def engine_refusals(
+    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
+) -> list[Refusal]:
+    """What the engine in use does not offer; the two model engines `plain` and `roofline` offer everything."""
+    engine = situation.engine
+    if engine.slug in OPEN_ENGINES:
+        return []
+    offered = [support.engine for support in technique.engines]
+    if not offered or engine.slug in offered:
+        return []
+    for slug in knowledge.members.get(technique.mechanism, ()):
+        member = knowledge.techniques[slug]
+        if engine.slug in [support.engine for support in member.engines]:
+            return []
+    names = ", ".join(dict.fromkeys(offered))
+    return [
+        Refusal(
+            "not-applicable",
+            f"{engine.name} does not offer it; {names} {'do' if len(offered) > 1 else 'does'}.",
+        )
+    ]
+
+
+def conflict_refusals(technique: Technique, situation: Situation, knowledge: Knowledge) -> list[Refusal]:
+    """What cannot run beside something in use."""
+    found = []
+    mine = {technique.slug, technique.mechanism} - {""}
+    for used in situation.using:
+        other = {used, knowledge.techniques[used].mechanism} - {""}
+        for slug in mine:
+            for relation in knowledge.relation_index.get(slug, ()):
+                pair = {relation.a, relation.b}
+                if relation.kind == "conflicts" and pair & mine and pair & other and pair - mine <= other:
+                    why = f": {relation.condition}" if relation.condition else ""
+                    name = knowledge.techniques[used].name
+                    found.append(Refusal("conflicts", f"conflicts with {name}, in use{why}."))
+    return found[:1]
+
+
+def constraint_refusals(technique: Technique, situation: Situation, knowledge: Knowledge) -> list[Refusal]:
+    """What the person who asks does not want."""
+    question = situation.question
+    found = []
+    if TRAINING.index(technique.training) > TRAINING.index(question.max_training):
+        found.append(
+            Refusal(
+                "needs-training",
+                f"needs {_TRAINING_TEXT[technique.training]}; allowed is {question.max_training}.",
+            )
+        )
+    if question.lossless and technique.lossless is not Lossless.YES:
+        what = (
+            "costs some accuracy"
+            if technique.lossless is Lossless.APPROX
+            else "changes what the model answers"
+        )
+        found.append(Refusal("lossy", f"{what}; only lossless techniques were asked for."))
+    loss = largest_reported_loss(technique.slug, knowledge)
+    if question.max_quality_loss is not None and loss is not None and loss > question.max_quality_loss:
+        found.append(
+            Refusal(
+                "lossy",
+                f"a loss of {loss:g} points is reported; at most {question.max_quality_loss:g} is allowed.",
+            )
+        )
+    return found
+
+
+_TRAINING_TEXT = {
+    "none": "no training",
+    "calibration": "a calibration run",
+    "finetune": "fine-tuning",
+    "pretrain": "pre-training",
+}
+
+
+def largest_reported_loss(slug: str, knowledge: Knowledge) -> float | None:
+    """Median of the quality losses reported for a technique, in the points of its own metric; None if none is."""
+    losses = sorted(
+        abs(float(row["value"]))
+        for row in knowledge.evidence.get(slug, ())
+        if row["metric"] in ("ppl_delta", "accuracy_delta")
+        and not row["suspect"]
+        and row["value"] is not None
+    )
+    return losses[len(losses) // 2] if losses else None
+
+
+def filter_refusals(technique: Technique, situation: Situation) -> list[Refusal]:
+    """What `--level` and `--bottleneck` leave out."""
+    question = situation.question
+    found = []
+    if question.bottleneck and question.bottleneck not in technique.bottlenecks:
+        found.append(
+            Refusal(
+                "filtered-out", f"addresses {', '.join(technique.bottlenecks)}, not {question.bottleneck}."
+            )
+        )
+    if question.level and not matches_level(technique, question.level):
+        found.append(Refusal("filtered-out", f"lies outside the level {question.level}."))
+    return found
+
+
+def matches_level(technique: Technique, level: str) -> bool:
+    """`level` is a path or its beginning (`model/compression`), in any scheme or in one (`zhou:model`)."""
+    scheme, _, path = level.rpartition(":")
+    wanted = path.strip("/")
+    return any(
+        found == wanted or found.startswith(wanted + "/") or wanted in found.split("/")
+        for name, paths in technique.levels.items()
+        if not scheme or scheme == name
+        for found in paths
+    )

@@ -1,0 +1,164 @@
+"""Question → Answer: the one entry for the command line, REST and HTML. Neither prints nor knows HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kb.reader import Reader
+from recommender import assemble, breakeven, explain, feasibility, plans, text
+from recommender.answer import Answer, Json, Recommendation, Rejection, plain
+from recommender.assess import Assessments, assess
+from recommender.knowledge import Knowledge, load_knowledge
+from recommender.question import Question
+from recommender.rules import first
+from recommender.situation import Situation, resolve
+
+
+def as_question(given: Question | Mapping[str, Any]) -> Question:
+    return given if isinstance(given, Question) else Question.from_mapping(given)
+
+
+def recommend(reader: Reader, question: Question | Mapping[str, Any]) -> Answer:
+    """Rank every technique of the knowledge base for one scenario, and say why not for the others."""
+    return recommend_with(load_knowledge(reader), as_question(question))
+
+
+def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
+    """The same on a snapshot already in memory; pure."""
+    situation = resolve(question, knowledge)
+    assessments = assess(situation, knowledge)
+    recommendations = ranked(assessments)
+    planned = plans.plan(assessments) if question.stack else None
+    if planned is not None:
+        chosen = [
+            plans.recommendation(planned, i, assessments) for i in plans.chosen_plans(planned, assessments)
+        ]
+        recommendations = order([*chosen, *recommendations], assessments)
+    found = None
+    if not assessments.baseline_fits:
+        found = feasibility.explore(situation, assessments.priced)
+    return Answer(
+        scenario=question.scenario(),
+        resolved=situation.resolved,
+        baseline=assessments.priced.body(0),
+        recommendations=tuple(recommendations),
+        rejected=rejections(assessments),
+        notes=situation.notes,
+        verdict=verdict(assessments, recommendations, found),
+        feasibility=found,
+        pareto=tuple(plans.pareto(planned, assessments)) if planned else (),
+        plans_by_training=plans.by_training(planned, assessments) if planned else {},
+        confidence=confidence(assessments),
+    )
+
+
+def ranked(assessments: Assessments) -> list[Recommendation]:
+    """The accepted techniques, one entry per mechanism, best first."""
+    groups = assemble.groups(assessments)
+    stacks = [[group[0].technique] for group in groups]
+    knobs = [
+        {"host_share": group[0].changes["host_weight_share"]}
+        if "host_weight_share" in group[0].changes
+        else {}
+        for group in groups
+    ]
+    break_evens = breakeven.break_evens(assessments.situation, stacks, knobs, assessments.metric)
+    return order(
+        [
+            assemble.single(assessments, group, point)
+            for group, point in zip(groups, break_evens, strict=True)
+        ],
+        assessments,
+    )
+
+
+def order(items: Sequence[Recommendation], assessments: Assessments) -> list[Recommendation]:
+    """Sorted and numbered."""
+    from dataclasses import replace
+
+    metric = assessments.metric
+    found = sorted(items, key=lambda item: assemble.sort_key(item, metric))
+    return [replace(item, rank=number) for number, item in enumerate(found, start=1)]
+
+
+def rejections(assessments: Assessments) -> tuple[Rejection, ...]:
+    """Every technique that is not recommended, with its code and one sentence."""
+    found = []
+    for slug, item in assessments.items.items():
+        if item.accepted:
+            continue
+        refusal = first(list(item.refusals))
+        found.append(
+            Rejection(
+                technique=slug,
+                code=refusal.code,
+                reason=f"{item.technique.name}: {refusal.reason}",
+                gain=item.gain if item.changes else None,
+                name=item.technique.name,
+                mechanism=item.technique.mechanism,
+                also=tuple(sorted({other.code for other in item.refusals} - {refusal.code})),
+            )
+        )
+    return tuple(found)
+
+
+def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Json | None) -> Json:
+    """The answer in one sentence, with the baseline's bottleneck."""
+    situation, priced = assessments.situation, assessments.priced
+    objective = situation.question.objective
+    phase = explain.phase_of(objective, priced)
+    name, share = explain.bottleneck(priced, phase)
+    facts: Json = {
+        "fits": assessments.baseline_fits,
+        "phase": phase,
+        "bound": explain.bound(priced, phase),
+        "term": text.term(name),
+        "share": share,
+    }
+    best = items[0] if items else None
+    if found is not None:
+        head = f"Does not fit: {feasibility.sentence(found, situation)}"
+        if best is None:
+            ways = found["changes"]
+            tail = f"With {ways[0]['change']} it would." if ways else "Nothing in reach makes it fit."
+        else:
+            tail = f"Fits with {best.name}: {text.number(1e3 / best.estimate['tpot_ms'])} tok/s per sequence."
+    else:
+        what = "The prompt" if phase == "prefill" else "Decoding"
+        head = f"Fits. {what} is {explain.bound_text(priced, phase)}."
+        if best is None:
+            tail = "Nothing in the catalogue helps under these constraints."
+        else:
+            value = best.gain[assessments.metric]
+            tail = f"Best: {best.name}, {text.factor(value)} {objective}." if value else f"Best: {best.name}."
+    return {**facts, "text": f"{head} {tail}", "best": list(best.techniques) if best else []}
+
+
+def confidence(assessments: Assessments) -> Json:
+    """How far to trust the times: the cost model's own interval and what it rests on."""
+    body = assessments.priced.body(0).get("interval") or {}
+    low, high = body.get("tpot_ms") or (None, None)
+    width = None if not low or not high else (high / low) ** 0.5
+    level = "unknown" if width is None else "high" if width < 1.2 else "medium" if width < 1.45 else "low"
+    return {"level": level, "factor": width, "basis": body.get("basis", "")}
+
+
+def estimate(question: Question | Mapping[str, Any], knowledge: Knowledge | None = None) -> Json:
+    """The interface's `kb estimate` for one scenario."""
+    from recommender.pricing import price
+
+    asked = as_question(question)
+    situation = resolve(asked, knowledge or Knowledge(techniques={}))
+    body = plain(price(situation, [{}]).body(0))
+    return {
+        "scenario": asked.scenario(),
+        "resolved": situation.resolved,
+        **body,
+        "notes": list(situation.notes),
+    }
+
+
+def situation_of(question: Question | Mapping[str, Any], knowledge: Knowledge | None = None) -> Situation:
+    """A question with its names resolved, for faces that show more than an estimate."""
+    return resolve(as_question(question), knowledge or Knowledge(techniques={}))

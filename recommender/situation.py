@@ -1,0 +1,159 @@
+"""A question with its names resolved: the hardware, model, engine and the deployment that is already there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from costmodel.specs import Engine, Hardware, Model, Workload
+from recommender import effects
+from recommender.effects import Fields
+from recommender.errors import InvalidQuestion
+from recommender.knowledge import Knowledge
+from recommender.question import Question
+
+Json = dict[str, Any]
+
+# Model families whose MLP uses ReLU, which activation-sparsity methods need (OPT: Zhang et al. 2022,
+# arXiv:2205.01068, section 2.1; ReLU-fied models carry the word in their name).
+RELU_FAMILIES = ("opt",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """Everything that rules and estimates need to know about one question."""
+
+    question: Question
+    model: Model
+    hardware: Hardware
+    engine: Engine
+    workload: Workload
+    base: Fields  # effective deployment fields of the baseline
+    using: tuple[str, ...] = ()
+    resolved: Json = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def formula_workload(self) -> SimpleNamespace:
+        return effects.formula_workload(self.workload)
+
+    @property
+    def overrides(self) -> Fields:
+        """Knobs that the question sets for every technique that has them."""
+        rate = self.question.acceptance_rate
+        return {} if rate is None else {"acceptance_rate": rate}
+
+    @property
+    def devices_text(self) -> str:
+        count = self.question.devices
+        return self.hardware.name if count == 1 else f"{count} x {self.hardware.name}"
+
+
+def resolve(question: Question, knowledge: Knowledge) -> Situation:
+    """Find what the question names and build the baseline.
+
+    Raises
+    ------
+    costmodel.errors.UnknownName, costmodel.errors.InvalidFile, recommender.errors.InvalidQuestion
+    """
+    from costmodel.catalogue import find_engine, find_hardware, find_model
+
+    hardware = find_hardware(question.hardware)
+    model = find_model(question.model)
+    engine = find_engine(question.engine)
+    workload = Workload(
+        batch=question.batch,
+        input_tokens=question.input_tokens,
+        output_tokens=question.output_tokens,
+        request_rate=question.request_rate,
+        cache_hit_rate=question.cache_hit_rate,
+    )
+    base = effects.baseline_fields(engine.spec, given_fields(question))
+    using = tuple(_find_technique(text, knowledge) for text in question.using)
+    base = {
+        **base,
+        **effects.compose(
+            [knowledge.techniques[slug] for slug in using],
+            base,
+            model=model.spec,
+            workload=effects.formula_workload(workload),
+            overrides={"acceptance_rate": question.acceptance_rate},
+        ),
+    }
+    return Situation(
+        question=question,
+        model=model.spec,
+        hardware=hardware.spec,
+        engine=engine.spec,
+        workload=workload,
+        base=base,
+        using=using,
+        resolved={"model": model.as_dict(), "hardware": hardware.as_dict(), "engine": engine.as_dict()},
+        notes=(*model.notes, *hardware.notes, *engine.notes, *_notes(question, model.spec)),
+    )
+
+
+def given_fields(question: Question) -> Fields:
+    """The deployment fields that the question states."""
+    return {
+        "weight_format": question.weight_format,
+        "kv_format": question.kv_format,
+        "activation_format": question.activation_format,
+        "devices": question.devices,
+        "tensor_parallel": question.tensor_parallel,
+        "pipeline_parallel": question.pipeline_parallel,
+        "expert_parallel": question.expert_parallel,
+        "interconnect": question.interconnect,
+    }
+
+
+def _find_technique(text: str, knowledge: Knowledge) -> str:
+    slug = knowledge.find(text)
+    if slug is None:
+        import difflib
+
+        near = difflib.get_close_matches(text, knowledge.techniques, n=3)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        raise InvalidQuestion(
+            f"unknown technique {text[:60]!r} in using", hint=hint + "See: kb list techniques", field="using"
+        )
+    return slug
+
+
+def _notes(question: Question, model: Model) -> list[str]:
+    notes = []
+    longest = question.input_tokens + question.output_tokens
+    if model.max_positions and longest > model.max_positions:
+        notes.append(
+            f"{longest:,} tokens exceed the {model.max_positions:,} positions of {model.name}; "
+            "the numbers assume that it still works"
+        )
+    if question.weight_format == "fp16" and model.native_weight_format not in ("fp16", "bf16", "fp32", ""):
+        notes.append(
+            f"{model.name} is published in {model.native_weight_format}; the baseline is 16-bit unless "
+            f"--weights {model.native_weight_format} is given"
+        )
+    return notes
+
+
+def model_traits(model: Model) -> frozenset[str]:
+    """What `requires.model` may ask for, of this model."""
+    traits = {"moe" if model.is_moe else "dense"}
+    attention = model.attention.lower()
+    if attention in ("ssm", "linear-rnn", "hybrid"):
+        traits.add("ssm")
+    if attention not in ("ssm", "linear-rnn"):
+        traits.add("attention")
+        if attention != "mla":
+            traits.add("mha" if model.kv_heads == model.heads else "gqa")
+    if model.sliding_window:
+        traits.add("sliding-window")
+    if model.family.lower() in RELU_FAMILIES or "relu" in model.slug:
+        traits.add("relu")
+    return frozenset(traits)
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Fields:
+    return {**base, **changes}

@@ -1,0 +1,186 @@
+"""Plans: which techniques go together, which set is best, and what each step adds.
+
+Candidates are small sets of mutually compatible techniques. All of them are priced in one vectorised call; the
+score of a plan is the logarithm of its gain minus a fixed price per step, so a step that brings less than
+`STEP_PRICE` is never worth its trouble, and the order of evaluation cannot change the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recommender import effects
+from recommender.effects import Fields
+
+# ln of the least factor that makes one more thing to switch on worth it.
+STEP_PRICE = 0.02
+MAX_STEPS = 5
+MAX_CANDIDATES = 700
+
+QUALITY_STEP = {"yes": 0, "approx": 1, "no": 2}
+TRAINING_STEP = {"none": 0, "calibration": 1, "finetune": 2, "pretrain": 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A technique as the planner sees it."""
+
+    slug: str
+    changes: Fields
+    settings: frozenset[str]
+    training: str = "none"
+    lossless: str = "approx"
+    score: float = 0.0  # ln of its gain alone, discount taken off
+    discount: float = 0.0  # ln by which it is valued below its gain: no engine ships it, outputs change …
+    excludes: frozenset[str] = field(default_factory=frozenset)  # slugs it may not run with
+    requires: frozenset[str] = field(default_factory=frozenset)  # of each, one must be in the plan
+
+
+def compatible(a: Part, b: Part) -> bool:
+    """Whether two techniques may be in one plan."""
+    if a.slug == b.slug or b.slug in a.excludes or a.slug in b.excludes:
+        return False
+    return not effects.collide(a.changes, a.settings, b.changes, b.settings) and not (
+        a.settings & b.settings & _EXCLUSIVE
+    )
+
+
+# Two techniques that set one of these describe rival ways of doing the same thing even where the values agree.
+_EXCLUSIVE = frozenset({"tokens_per_step", "weight_format", "host_weight_share"})
+
+
+def shortlist(parts: Sequence[Part], limit: int) -> list[Part]:
+    """The parts worth combining, best first: by gain alone, then by name so that ties do not depend on order."""
+    return sorted(parts, key=lambda part: (-part.score, part.slug))[:limit]
+
+
+def candidate_sets(
+    parts: Sequence[Part], *, max_steps: int = MAX_STEPS, limit: int = MAX_CANDIDATES
+) -> list[tuple[int, ...]]:
+    """Every set of mutually compatible parts (indices, ascending), smaller sets first, at most `limit` of them."""
+    count = len(parts)
+    friends = [{j for j in range(count) if j > i and compatible(parts[i], parts[j])} for i in range(count)]
+    layer: list[tuple[tuple[int, ...], set[int]]] = [((i,), friends[i]) for i in range(count)]
+    found: list[tuple[int, ...]] = [chosen for chosen, _ in layer]
+    for _ in range(1, max_steps):
+        grown: list[tuple[tuple[int, ...], set[int]]] = []
+        for chosen, open_ in layer:
+            for j in sorted(open_):
+                grown.append(((*chosen, j), open_ & friends[j]))
+        if not grown:
+            break
+        # Where the sets are too many, those with the best parts stay; each prefix of a plan stays with it
+        # because parts are sorted by gain and the sums are monotone.
+        room = limit - len(found)
+        if len(grown) > room:
+            grown.sort(key=lambda item: (-sum(parts[i].score for i in item[0]), item[0]))
+            grown = grown[: max(room, 0)]
+        found += [chosen for chosen, _ in grown]
+        layer = grown
+        if len(found) >= limit:
+            break
+    return found
+
+
+def is_complete(parts: Sequence[Part], chosen: Iterable[int]) -> bool:
+    """Whether everything that the chosen parts require is in the plan too."""
+    slugs = {parts[i].slug for i in chosen}
+    return all(not parts[i].requires or parts[i].requires & slugs for i in chosen)
+
+
+def combined(
+    parts: Sequence[Part], chosen: Sequence[int], compose: Callable[[Sequence[str]], Fields]
+) -> Fields:
+    """The changes of a set of parts; fields set by one part alone are taken over, shared ones are composed."""
+    merged: Fields = {}
+    for i in chosen:
+        for name, value in parts[i].changes.items():
+            if name in merged and merged[name] is not value:
+                return compose([parts[k].slug for k in chosen])
+            merged[name] = value
+    return merged
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A priced set."""
+
+    slugs: tuple[str, ...]  # in the order in which one would deploy them
+    index: int  # of its element in the vectorised estimate
+    score: float
+
+
+def deployment_order(parts: Sequence[Part], chosen: Iterable[int]) -> tuple[int, ...]:
+    """Cheapest to undo first: no training before calibration, lossless before lossy, then the larger gain."""
+    return tuple(
+        sorted(
+            chosen,
+            key=lambda i: (
+                TRAINING_STEP[parts[i].training],
+                QUALITY_STEP[parts[i].lossless],
+                -parts[i].score,
+                parts[i].slug,
+            ),
+        )
+    )
+
+
+def set_prices(parts: Sequence[Part], sets: Sequence[tuple[int, ...]]) -> NDArray[Any]:
+    """What each set costs beside its gain: a price per step and the discounts of its parts."""
+    return np.array([sum(STEP_PRICE + parts[i].discount for i in chosen) for chosen in sets])
+
+
+def plan_scores(gain: NDArray[Any], fits: NDArray[Any], prices: NDArray[Any]) -> NDArray[Any]:
+    """ln(gain) − price; −∞ where the plan does not fit or its gain is unknown."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.log(gain) - prices
+    return np.where(np.asarray(fits, dtype=bool) & np.isfinite(score), score, -math.inf)
+
+
+def best(
+    parts: Sequence[Part],
+    sets: Sequence[tuple[int, ...]],
+    scores: NDArray[Any],
+    *,
+    training: str = "pretrain",
+    lossless_only: bool = False,
+) -> int | None:
+    """Index of the best set within a training budget; ties go to the smaller, then the alphabetically first."""
+    budget = TRAINING_STEP[training]
+    chosen: int | None = None
+    key: tuple[Any, ...] = ()
+    for index, members in enumerate(sets):
+        if scores[index] == -math.inf or not is_complete(parts, members):
+            continue
+        if any(TRAINING_STEP[parts[i].training] > budget for i in members):
+            continue
+        if lossless_only and any(parts[i].lossless != "yes" for i in members):
+            continue
+        now = (-round(float(scores[index]), 9), len(members), tuple(sorted(parts[i].slug for i in members)))
+        if chosen is None or now < key:
+            chosen, key = index, now
+    return chosen
+
+
+def pareto_front(columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+    """Which rows no other row beats: smaller is better in every column; equal rows keep the first.
+
+    >>> import numpy as np
+    >>> pareto_front([np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 3.0])]).tolist()
+    [True, True, False]
+    """
+    table = np.stack([np.asarray(column, dtype=float) for column in columns], axis=1)
+    no_worse = (table[:, None, :] <= table[None, :, :]).all(axis=2)
+    better = (table[:, None, :] < table[None, :, :]).any(axis=2)
+    order = np.arange(len(table))
+    equal_and_earlier = no_worse & ~better & (order[:, None] < order[None, :])
+    beaten = (no_worse & better) | equal_and_earlier
+    finite = np.isfinite(table).all(axis=1)
+    beaten &= finite[:, None]
+    return finite & ~beaten.any(axis=0)

@@ -1,0 +1,74 @@
+"""Numbers and terms in words, the same in every sentence."""
+
+from __future__ import annotations
+
+import math
+
+TERM_NAMES = {
+    "linear": "matrix products",
+    "experts": "experts",
+    "attention": "attention",
+    "elementwise": "elementwise operators",
+    "lm_head": "the output head",
+    "interconnect": "collectives",
+    "launch": "kernel launches",
+    "framework": "sampling and scheduling",
+    "offload": "transfers from host memory",
+    "draft": "drafting",
+    "wait": "waiting",
+}
+
+
+def term(name: str) -> str:
+    """A term of the cost model as a reader would say it."""
+    return TERM_NAMES.get(name, name.replace("_", " "))
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Three significant digits, thousands separated, no exponent: 1234567 → 1,230,000."""
+    if not math.isfinite(value):
+        return "unbounded"
+    if value == 0:
+        return "0"
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    return f"{rounded:,.{max(places, 0)}f}" if abs(rounded) < 1e15 else f"{rounded:.2e}"
+
+
+def bytes_(value: float) -> str:
+    """Decimal units, as on a data sheet: 25769803776 → 25.8 GB."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(value) >= size:
+            return f"{number(value / size)} {unit}"
+    return f"{value:.0f} bytes"
+
+
+def seconds(value: float) -> str:
+    """With the unit that leaves a number a person can hold."""
+    if not math.isfinite(value):
+        return "forever"
+    if value >= 100:
+        return f"{value:,.0f} s"
+    if value >= 1:
+        return f"{number(value)} s"
+    if value >= 1e-3:
+        return f"{number(value * 1e3)} ms"
+    return f"{number(value * 1e6)} us"
+
+
+def percent(share: float) -> str:
+    """Whole percent, with a decimal below 10."""
+    value = share * 100
+    return f"{value:.1f} %" if abs(value) < 10 else f"{value:.0f} %"
+
+
+def factor(value: float) -> str:
+    """2.31x, 11.7x, 250x."""
+    return f"{value:.2f}x" if value < 10 else f"{value:.1f}x" if value < 100 else f"{value:,.0f}x"
+
+
+def listed(items: list[str], last: str = "and") -> str:
+    """a, b and c."""
+    if len(items) < 2:
+        return "".join(items)
+    return ", ".join(items[:-1]) + f" {last} " + items[-1]
