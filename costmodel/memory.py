@@ -205,9 +205,14 @@ def activation_bytes(
 
 def _tokens_in_flight(batch: Any, prompt: Any, deployment: Deployment, engine: Engine) -> Any:
     tokens = batch * prompt
-    limit = setting(deployment, engine, "chunk_tokens", 0.0) or workspace(engine, "tokens_in_flight")
-    if isinstance(limit, int | float) and not limit:
-        return tokens
+    limit = setting(deployment, engine, "chunk_tokens", 0.0)
+    usual = workspace(engine, "tokens_in_flight")
+    if isinstance(limit, int | float):
+        limit = limit or usual
+        if not limit:
+            return tokens
+    else:  # some of many candidates chunk their prompts
+        limit = where(limit > 0.0, limit, usual or 1e18)
     return minimum(tokens, maximum(limit, 1.0))
 
 
