@@ -18,6 +18,7 @@ from taxonomy.model import (
     Kind,
     Knob,
     Lossless,
+    Observation,
     Phase,
     Requirement,
     Technique,
@@ -25,7 +26,13 @@ from taxonomy.model import (
     WorkRef,
 )
 
-_PARTS: dict[str, Any] = {"effects": Effect, "knobs": Knob, "engines": EngineSupport, "works": WorkRef}
+_PARTS: dict[str, Any] = {
+    "effects": Effect,
+    "knobs": Knob,
+    "engines": EngineSupport,
+    "works": WorkRef,
+    "observations": Observation,
+}
 _ENUMS: dict[str, type[StrEnum]] = {"kind": Kind, "phase": Phase, "training": Training, "lossless": Lossless}
 _TUPLES = frozenset({"bottlenecks", "aliases"})
 

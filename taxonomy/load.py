@@ -10,10 +10,11 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import Any, TypeVar
 
 from taxonomy.check import Faults, build, check_relations, check_technique
 from taxonomy.errors import DataError
@@ -23,9 +24,12 @@ from taxonomy.model import (
     Bottleneck,
     Level,
     Mechanism,
+    Observation,
     Relation,
     Technique,
 )
+
+Row = TypeVar("Row")
 
 
 def data_root() -> Traversable:
@@ -124,16 +128,40 @@ def load_techniques() -> Mapping[str, Technique]:
             other = names.setdefault(name.lower(), technique.slug)
             if other != technique.slug:
                 faults.add(f"{technique.slug}.toml", "", "name", f"'{name}' is also used by {other}")
+    for observation in read_table("observations.csv", Observation, faults):
+        owner = found.get(observation.technique)
+        if owner is None:
+            faults.add(
+                "observations.csv", observation.what, "technique", f"'{observation.technique}' is unknown"
+            )
+        else:
+            found[owner.slug] = replace(owner, observations=(*owner.observations, observation))
     faults.stop()
     return found
+
+
+def read_table(name: str, kind: type[Row], faults: Faults) -> list[Row]:
+    """A CSV file whose columns are the fields of `kind`, as objects."""
+    columns = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    rows: list[Row] = []
+    with (data_root() / name).open("r", encoding="utf-8") as text:
+        reader = csv.DictReader(text)
+        if reader.fieldnames != columns:
+            raise DataError(f"{name} has columns {reader.fieldnames}; they must be {', '.join(columns)}")
+        for number, row in enumerate(reader, 2):
+            item = build(kind, row, name, f"line {number}", faults)
+            if item is not None:
+                rows.append(item)
+    return rows
 
 
 def parse_technique(table: Mapping[str, Any], file: str, faults: Faults) -> Technique | None:
     """One file's table as a Technique; its slug is the file's name without `.toml`."""
     slug = file.removesuffix(".toml")
-    if "slug" in table:
-        faults.add(file, "", "slug", "is the file's name; leave it out")
-        return None
+    for name, why in {"slug": "is the file's name", "observations": "stand in observations.csv"}.items():
+        if name in table:
+            faults.add(file, "", name, f"{why}; leave it out")
+            return None
     return build(Technique, {"slug": slug, **table}, file, "", faults)
 
 
@@ -141,18 +169,7 @@ def parse_technique(table: Mapping[str, Any], file: str, faults: Faults) -> Tech
 def load_relations() -> tuple[Relation, ...]:
     """Pairs of techniques or mechanisms that require, conflict with, compose with or subsume each other."""
     faults = Faults()
-    columns = ("a", "b", "kind", "condition", "source", "basis")
-    relations: list[Relation] = []
-    with (data_root() / "relations.csv").open("r", encoding="utf-8") as text:
-        reader = csv.DictReader(text)
-        if tuple(reader.fieldnames or ()) != columns:
-            raise DataError(
-                f"relations.csv has columns {reader.fieldnames}; they must be {', '.join(columns)}"
-            )
-        for number, row in enumerate(reader, 2):
-            relation = build(Relation, row, "relations.csv", f"line {number}", faults)
-            if relation is not None:
-                relations.append(relation)
+    relations = read_table("relations.csv", Relation, faults)
     check_relations(relations, set(load_techniques()) | set(load_mechanisms()), faults)
     faults.stop()
     return tuple(relations)

@@ -162,6 +162,18 @@ class WorkRef:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Observation:
+    """Where a technique's gain ends or turns, as somebody saw it: a row of observations.csv."""
+
+    technique: str
+    what: str
+    condition: str = ""  # model, hardware, batch … where it was seen
+    figure: str = ""
+    source: str = ""
+    basis: str = "measured"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Technique:
     """One technique, one file."""
 
@@ -186,6 +198,7 @@ class Technique:
     works: tuple[WorkRef, ...] = ()
     repo: str = ""
     aliases: tuple[str, ...] = ()
+    observations: tuple[Observation, ...] = ()  # from observations.csv, not from the technique's file
 
 
 @dataclass(frozen=True, kw_only=True)
