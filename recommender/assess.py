@@ -53,6 +53,7 @@ class Assessments:
 
     situation: Situation
     knowledge: Knowledge
+    baseline: Priced  # alone, as a scalar
     priced: Priced
     candidates: list[Fields]
     items: dict[str, Assessment] = field(default_factory=dict)
@@ -94,7 +95,9 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         changes[slug], index[slug] = change, where[key]
     priced = price(situation, candidates)
     columns = rank.gains(priced.metrics_at(0), priced.metrics)
-    found = Assessments(situation=situation, knowledge=knowledge, priced=priced, candidates=candidates)
+    found = Assessments(
+        situation=situation, knowledge=knowledge, baseline=baseline, priced=priced, candidates=candidates
+    )
     for slug, technique in knowledge.techniques.items():
         i = index[slug]
         gain = {name: rank.number(column[i]) for name, column in columns.items()}

@@ -61,16 +61,17 @@ def break_evens(
     prompts = np.concatenate([np.full(len(BATCHES), float(question.input_tokens)), CONTEXTS])
     grid = replace(situation.workload, batch=batches, input_tokens=prompts)
     seen = effects.formula_workload(grid)
-    candidates: list[Fields] = [{}] * width
+    candidates: list[Fields] = [{}]
     for techniques, knobs in zip(stacks, overrides, strict=True):
-        changes = effects.compose(
-            techniques,
-            situation.base,
-            model=situation.model,
-            workload=seen,
-            overrides={**situation.overrides, **knobs},
+        candidates.append(
+            effects.compose(
+                techniques,
+                situation.base,
+                model=situation.model,
+                workload=seen,
+                overrides={**situation.overrides, **knobs},
+            )
         )
-        candidates += spread_out(changes, width)
     times = len(stacks) + 1
     workload = Workload(
         batch=np.tile(batches, times),
@@ -79,7 +80,7 @@ def break_evens(
         request_rate=question.request_rate,
         cache_hit_rate=question.cache_hit_rate,
     )
-    priced = price(situation, candidates, workload=workload)
+    priced = price(situation, candidates, workload=workload, width=width)
     values = priced.metrics[metric].reshape(times, width)
     answers = []
     for row in values[1:]:

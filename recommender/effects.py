@@ -185,15 +185,21 @@ def compose(
     return {name: value for name, value in total.items() if not _same(value, base.get(name))}
 
 
-def deployments(base: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> Deployment:
-    """One Deployment whose changed fields are arrays, one element per candidate (struct of arrays)."""
-    touched = {name for changes in candidates for name in changes}
+def deployments(
+    base: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]], width: int = 1
+) -> Deployment:
+    """One Deployment whose changed fields are arrays, one element per candidate (struct of arrays).
+
+    With `width` every candidate stands for that many neighbouring elements, over which its arrays spread.
+    """
+    count = len(candidates) * width
+    columns: dict[str, list[tuple[int, Any]]] = {}
+    for position, changes in enumerate(candidates):
+        for name, value in changes.items():
+            columns.setdefault(name, []).append((position, value))
     values: Fields = dict(base)
-    for name in touched:
-        column = [changes.get(name, base.get(name)) for changes in candidates]
-        if name in NEUTRAL:
-            column = [NEUTRAL[name] if value is None else value for value in column]
-        values[name] = _column(column)
+    for name, changed in columns.items():
+        values[name] = _column(name, base.get(name), changed, count, width)
     return Deployment(**values)
 
 
@@ -206,15 +212,23 @@ NEUTRAL: Fields = {
 }
 
 
-def _column(column: list[Any]) -> Any:
-    if all(value is None for value in column):
-        return None
-    if any(value is None for value in column):
-        return np.array(column, dtype=object)
-    if any(isinstance(value, str) for value in column):
-        return np.array([str(value) for value in column])
-    if all(isinstance(value, bool | np.bool_) for value in column):
-        return np.array(column, dtype=bool)
-    found = np.empty(len(column), dtype=np.float64)
-    found[:] = column
+def _column(name: str, usual: Any, changed: list[tuple[int, Any]], count: int, width: int) -> Any:
+    """A field over all candidates: its usual value, except where a candidate changes it."""
+    if usual is None:
+        usual = NEUTRAL.get(name)
+    values = [usual, *(value for _, value in changed)]
+    if any(value is None for value in values):
+        if all(value is None for value in values):
+            return None
+        found = np.full(count, usual, dtype=object)
+    elif any(isinstance(value, str) for value in values):
+        longest = max(len(str(value)) for value in values)
+        found = np.full(count, str(usual), dtype=f"U{longest}")
+    elif all(isinstance(value, bool | np.bool_) for value in values):
+        found = np.full(count, bool(usual))
+    else:
+        found = np.full(count, float(usual), dtype=np.float64)
+    for position, value in changed:
+        value = NEUTRAL.get(name) if value is None else value
+        found[position * width : (position + 1) * width] = value
     return found

@@ -55,16 +55,7 @@ def bottleneck(priced: Priced, phase: str, index: int = 0) -> tuple[str, float]:
 def bound_text(priced: Priced, phase: str, index: int = 0) -> str:
     """What holds a phase back, in words, with the term's share: "memory-bound: matrix products 84 %"."""
     name, share = bottleneck(priced, phase, index)
-    return f"{bound(priced, phase, index)}-bound: {text.term(name)} take {text.percent(share)}"
-
-
-def bound(priced: Priced, phase: str, index: int = 0) -> str:
-    """compute | memory | interconnect | overhead."""
-    import numpy as np
-
-    values: Any = priced.estimate.prefill_bound if phase == "prefill" else priced.estimate.bound
-    array = np.asarray(values)
-    return str(array if array.ndim == 0 else array.reshape(-1)[index if array.size > 1 else 0])
+    return f"{priced.bound(phase, index)}-bound: {text.term(name)} take {text.percent(share)}"
 
 
 def lacks(priced: Priced, index: int, devices_text: str, devices: int) -> str:

@@ -41,7 +41,7 @@ def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
     return Answer(
         scenario=question.scenario(),
         resolved=situation.resolved,
-        baseline=assessments.priced.body(0),
+        baseline=assessments.baseline.full_body(0),
         recommendations=tuple(recommendations),
         rejected=rejections(assessments),
         notes=situation.notes,
@@ -112,7 +112,7 @@ def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Js
     facts: Json = {
         "fits": assessments.baseline_fits,
         "phase": phase,
-        "bound": explain.bound(priced, phase),
+        "bound": priced.bound(phase, 0),
         "term": text.term(name),
         "share": share,
     }
@@ -150,7 +150,7 @@ def estimate(question: Question | Mapping[str, Any], knowledge: Knowledge | None
 
     asked = as_question(question)
     situation = resolve(asked, knowledge or Knowledge(techniques={}))
-    body = plain(price(situation, [{}]).body(0))
+    body = plain(price(situation, [{}]).full_body(0))
     return {
         "scenario": asked.scenario(),
         "resolved": situation.resolved,
