@@ -137,7 +137,7 @@ def load_techniques() -> Mapping[str, Technique]:
         else:
             found[owner.slug] = replace(owner, observations=(*owner.observations, observation))
     faults.stop()
-    return found
+    return dict(sorted(found.items()))
 
 
 def read_table(name: str, kind: type[Row], faults: Faults) -> list[Row]:
