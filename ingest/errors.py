@@ -3,6 +3,7 @@
 IngestError
 ├── UnreadableSource     nothing that we read looks like this
 ├── FetchError           a provider could not be asked, or did not answer
+│   └── RecordMissing    the provider has no such record
 └── StoreError           the knowledge base refused the change
 """
 
@@ -25,6 +26,10 @@ class UnreadableSource(IngestError):
 
 class FetchError(IngestError):
     code = "fetch"
+
+
+class RecordMissing(FetchError):
+    code = "record-missing"
 
 
 class StoreError(IngestError):
