@@ -26,17 +26,11 @@ def data_files() -> Iterator[tuple[str, Path]]:
 
 
 def code_files() -> Iterator[tuple[str, Path]]:
-    """The modules whose change alters what is built from the same data."""
-    for package, names in {
-        "ingest": ("build", "catalogue", "identifiers", "literature", "references", "resolve", "roles"),
-        "kb": ("models", "search", "search_index", "search_query"),
-        "taxonomy": ("load", "model"),
-    }.items():
+    """The modules whose change may alter what is built from the same data."""
+    for package, pattern in (("ingest", "*.py"), ("kb", "models.py"), ("kb", "search*.py"), ("taxonomy", "*.py")):
         root = Path(str(resources.files(package)))
-        for name in names:
-            path = root / f"{name}.py"
-            if path.is_file():
-                yield f"{package}/{name}.py", path
+        for path in sorted(root.glob(pattern)):
+            yield f"{package}/{path.name}", path
 
 
 def all_files() -> list[tuple[str, Path]]:
@@ -66,10 +60,9 @@ def data_version() -> DataVersion:
 
 def build(session: Session) -> None:
     """Fills the database from packaged data, replacing packaged rows and keeping the user's."""
-    from kb.search import rebuild
-
     from ingest.catalogue import load_catalogue
     from ingest.literature import load_surveys
+    from kb.search import rebuild
 
     load_surveys(session)
     load_catalogue(session)
