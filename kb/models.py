@@ -8,8 +8,6 @@ No `from __future__ import annotations` here: SQLModel needs real annotations. `
 validate; writers call `Model.model_validate(row)`.
 """
 
-from typing import Optional
-
 from sqlalchemy import JSON, Column, Index, Text, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
@@ -27,7 +25,7 @@ class Meta(SQLModel, table=True):
 class Source(SQLModel, table=True):
     """Where records come from: a survey, a file, a provider's answer, a curated decision."""
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     slug: str = Field(index=True, unique=True)
     kind: str  # survey | crossref | bibtex | ris | csl-json | arxiv | openalex | s2 | curated | catalogue
     title: str
@@ -40,20 +38,24 @@ class Source(SQLModel, table=True):
 class Work(SQLModel, table=True):
     """One work: a paper with all its versions, a book, a piece of software, a web page."""
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     slug: str = Field(index=True, unique=True)
     title: str
     title_key: str = Field(default="", index=True)
-    authors: list = Field(default_factory=list, sa_column=Column(JSON, nullable=False))  # [{"family","given"}]
+    authors: list = Field(
+        default_factory=list, sa_column=Column(JSON, nullable=False)
+    )  # [{"family","given"}]
     first_author: str = Field(default="", index=True)
     authors_truncated: bool = False  # "et al."
-    year: Optional[int] = Field(default=None, index=True)
+    year: int | None = Field(default=None, index=True)
     venue: str = ""
     kind: str = Field(default="paper", index=True)  # paper | book | software | website | product
-    arxiv_id: Optional[str] = Field(default=None, index=True)
-    doi: Optional[str] = Field(default=None, index=True)
-    url: Optional[str] = None
+    arxiv_id: str | None = Field(default=None, index=True)
+    doi: str | None = Field(default=None, index=True)
+    url: str | None = None
     url_key: str = Field(default="", index=True)
+    authors_key: str = Field(default="", index=True)  # folded family names of the first three authors
+    status: str = ""  # "retracted" or "withdrawn", never part of the title
     abstract: str = Field(default="", sa_column=Column(Text, nullable=False))
     role: str = Field(default="", index=True)  # technique | survey | model | benchmark | system | background
     role_reason: str = ""
@@ -64,25 +66,33 @@ class Work(SQLModel, table=True):
 class Record(SQLModel, table=True):
     """One reference or entry as one source states it."""
 
-    __table_args__ = (UniqueConstraint("source_id", "locator"),)
+    __table_args__ = (
+        UniqueConstraint("source_id", "locator"),
+        Index("ix_record_work_signature", "work_id", "signature"),
+    )
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     source_id: int = Field(foreign_key="source.id", index=True)
     locator: str  # "27": the number in the survey's list, or the entry's key
     position: int = 0
     method: str = ""  # how it was read: "reference string", "crossref fields", "curated"
     retrieved_at: str = ""
     fields: dict = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))  # a Reference as JSON
-    work_id: Optional[int] = Field(default=None, foreign_key="work.id", index=True)
+    signature: str = Field(
+        default="", index=True
+    )  # hash of what matters for identity and for the work's fields
+    work_id: int | None = Field(default=None, foreign_key="work.id")
     origin: str = Field(default=PACKAGED, index=True)
 
 
 class Identifier(SQLModel, table=True):
-    """Every identifier that any record of a work states; the index through which new records are matched."""
+    """Every identifier that any record states, and the keys (scheme "title") through which records are matched."""
 
-    __table_args__ = (UniqueConstraint("scheme", "value", "record_id"), Index("ix_identifier_lookup", "scheme", "value"))
+    __table_args__ = (
+        UniqueConstraint("scheme", "value", "record_id"),
+    )  # also the look-up by scheme and value
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     scheme: str  # arxiv | doi | url | openalex | s2 | title
     value: str
     record_id: int = Field(foreign_key="record.id", index=True)
@@ -90,15 +100,19 @@ class Identifier(SQLModel, table=True):
 
 
 class Citation(SQLModel, table=True):
-    """`citing` lists `cited` as its reference `number`; stated by `record`."""
+    """`citing` lists `cited` as its reference `number`; stated by `record`.
 
-    __table_args__ = (UniqueConstraint("citing_id", "record_id"),)
+    Both works follow from the records: `citing_id` is the work of `citing_record_id`, `cited_id` that of `record_id`.
+    """
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    __table_args__ = (UniqueConstraint("citing_record_id", "record_id"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    citing_record_id: int = Field(foreign_key="record.id", index=True)
     citing_id: int = Field(foreign_key="work.id", index=True)
     cited_id: int = Field(foreign_key="work.id", index=True)
     record_id: int = Field(foreign_key="record.id", index=True)
-    number: Optional[int] = None
+    number: int | None = None
     page: str = ""
     origin: str = PACKAGED
 
@@ -106,13 +120,13 @@ class Citation(SQLModel, table=True):
 class Decision(SQLModel, table=True):
     """Same or different, said by somebody; or proposed by similarity and waiting for a person."""
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     kind: str  # same | different | field
     a: str  # "zhou:27" (source:locator) or a work slug
     b: str = ""
     status: str = Field(default="proposed", index=True)  # proposed | accepted | rejected
     basis: str = ""
-    score: Optional[float] = None
+    score: float | None = None
     source: str = ""
     made_at: str = ""
     data: dict = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
@@ -122,7 +136,7 @@ class Decision(SQLModel, table=True):
 class MergeLog(SQLModel, table=True):
     """What a merge moved, so that it can be undone exactly."""
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     kept: str
     absorbed: str
     made_at: str
@@ -141,10 +155,10 @@ class Survey(SQLModel, table=True):
 class Level(SQLModel, table=True):
     __table_args__ = (UniqueConstraint("scheme", "path"),)
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     scheme: str = Field(index=True)
     path: str = Field(index=True)
-    parent: Optional[str] = None
+    parent: str | None = None
     name: str
     description: str = ""
     basis: str = "survey"
@@ -169,14 +183,16 @@ class Technique(SQLModel, table=True):
     phase: str = Field(index=True)
     training: str = Field(index=True)
     lossless: str = Field(index=True)
-    year: Optional[int] = Field(default=None, index=True)
-    data: dict = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))  # taxonomy.Technique as JSON
+    year: int | None = Field(default=None, index=True)
+    data: dict = Field(
+        default_factory=dict, sa_column=Column(JSON, nullable=False)
+    )  # taxonomy.Technique as JSON
 
 
 class TechniqueLevel(SQLModel, table=True):
     __table_args__ = (UniqueConstraint("technique", "scheme", "path"),)
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     technique: str = Field(foreign_key="technique.slug", index=True)
     scheme: str = Field(index=True)
     path: str = Field(index=True)
@@ -191,14 +207,14 @@ class TechniqueBottleneck(SQLModel, table=True):
 class TechniqueWork(SQLModel, table=True):
     __table_args__ = (UniqueConstraint("technique", "work_id", "role"),)
 
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     technique: str = Field(foreign_key="technique.slug", index=True)
     work_id: int = Field(foreign_key="work.id", index=True)
     role: str = "introduces"
 
 
 class Relation(SQLModel, table=True):
-    id: Optional[int] = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True)
     a: str = Field(index=True)
     b: str = Field(index=True)
     kind: str
@@ -212,20 +228,20 @@ class Evidence(SQLModel, table=True):
 
     id: str = Field(primary_key=True)  # "E0001"
     technique: str = Field(index=True)
-    work_id: Optional[int] = Field(default=None, foreign_key="work.id", index=True)
+    work_id: int | None = Field(default=None, foreign_key="work.id", index=True)
     paper_title: str = ""
     arxiv_id: str = ""
-    year: Optional[int] = None
+    year: int | None = None
     metric: str = Field(index=True)
     value: float
-    value_hi: Optional[float] = None
+    value_hi: float | None = None
     value_kind: str = "point"
     unit: str = ""
     level: str = ""
     baseline: str = ""
     model: str = ""
     hardware: str = ""
-    n_devices: Optional[int] = None
+    n_devices: int | None = None
     batch: str = ""
     input_tokens: str = ""
     output_tokens: str = ""
