@@ -64,7 +64,7 @@ def field(name: str, value: Any, *, label_width: int = 13) -> str:
 
 def table(columns: Sequence[tuple[str, str, int | None]], rows: Iterable[Mapping[str, Any]]) -> str:
     """Rows under headers. A column is (key, header, limit); one column's limit may be None: it takes what is left."""
-    data = [[text(row.get(key)) for key, _header, _limit in columns] for row in rows]
+    data = [[cell(row.get(key)) for key, _header, _limit in columns] for row in rows]
     widths = [
         max([len(header), *(len(line[index]) for line in data)])
         for index, (_key, header, _limit) in enumerate(columns)
@@ -89,6 +89,12 @@ def table(columns: Sequence[tuple[str, str, int | None]], rows: Iterable[Mapping
         return "  ".join(parts).rstrip()
 
     return "\n".join([line([header for _key, header, _limit in columns]), *(line(cells) for cells in data)])
+
+
+def cell(value: Any) -> str:
+    """A value on one line; spaces in front are kept, because trees are drawn with them."""
+    indent = len(value) - len(value.lstrip()) if isinstance(value, str) else 0
+    return " " * indent + text(value)
 
 
 def is_number(value: str) -> bool:

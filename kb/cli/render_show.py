@@ -8,6 +8,7 @@ from typing import Any
 from kb.cli.render import authors, field, gigabytes, printable, shorten, significant, table, wrap
 
 Data = Mapping[str, Any]
+SYMBOLS = {"set": "=", "multiply": "×", "add": "+", "min": "at most", "max": "at least"}
 
 
 def render(data: Data, *, provenance: bool = False) -> str:
@@ -27,7 +28,7 @@ def heading(title: str) -> str:
 def technique(data: Data) -> str:
     levels = "; ".join(f"{scheme}: {', '.join(paths)}" for scheme, paths in data["levels"].items())
     effects = "; ".join(
-        f"{effect['field'].replace('_', ' ')} {effect['op']} {effect['value']}"
+        f"{effect['field'].replace('_', ' ')} {SYMBOLS[effect.get('op', 'set')]} {effect['value']}"
         for effect in data.get("effects", [])
     )
     parts = [
@@ -84,7 +85,7 @@ def paper_line(item: Data) -> str:
     cited = ", ".join(f"{found['survey']} {found['number']}" for found in item["surveys"])
     parts = [authors(item["authors"]), str(item["year"] or "n.d."), item["title"], item["url"] or ""]
     return (
-        f"{item['role']}: {'. '.join(part for part in parts if part)}"
+        f"{item['role']}: {'. '.join(part.rstrip('.') for part in parts if part)}"
         + (f" [{cited}]" if cited else "")
         + (f" · kb show {item['id']}")
     )
@@ -99,11 +100,11 @@ def evidence_table(rows: Sequence[Data]) -> str:
     return table(
         [
             ("id", "ID", 6),
-            ("metric", "METRIC", 16),
+            ("metric", "METRIC", 15),
             ("value", "VALUE", 7),
-            ("unit", "UNIT", 6),
-            ("model", "MODEL", 18),
-            ("hardware", "HARDWARE", 16),
+            ("unit", "UNIT", 5),
+            ("model", "MODEL", 13),
+            ("hardware", "HARDWARE", 13),
             ("batch", "BATCH", 5),
             ("locator", "WHERE", None),
         ],

@@ -29,6 +29,7 @@ def command(host: str, port: int, output: Output) -> None:
             f"cannot listen on {host}:{port} ({error}) — choose another with --port"
         ) from error
     import uvicorn
+
     from web.app import create_app
 
     config = uvicorn.Config(create_app(url), log_level="warning", access_log=False)

@@ -1,0 +1,98 @@
+"""`kb ingest SOURCE…`: papers from files or providers into the knowledge base."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kb.cli.common import Output, output_options, prepare_database
+
+EPILOG = """\b
+A file is recognised by its content: survey page (text, Markdown), Crossref, CSL,
+OpenAlex or Semantic Scholar JSON, JSON lines, BibTeX, RIS, arXiv Atom, a plain
+list of references; also compressed with gzip.
+
+\b
+Examples:
+  kb ingest references.bib survey.md
+  kb ingest arxiv:2309.06180 doi:10.1145/3600006.3613165
+  curl … | kb ingest - --dry-run
+
+\b
+Keys and addresses from the environment: OPENALEX_API_KEY, S2_API_KEY,
+KB_MAILTO, KB_CACHE_DIR, KB_{ARXIV,CROSSREF,OPENALEX,S2}_URL.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE…")
+@click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
+@click.option("--no-classify", is_flag=True, help="No proposals of levels for new papers.")
+@output_options
+def command(sources: tuple[str, ...], dry_run: bool, no_classify: bool, output: Output) -> None:
+    """Read papers from files, standard input (-) or providers (doi: arxiv: openalex: s2:)."""
+    import sys
+
+    from ingest.ingest import ingest
+    from kb.db import open_session
+
+    url = prepare_database(output)
+    with open_session(url) as session:
+        outcome = ingest(
+            session,
+            sources,
+            dry_run=dry_run,
+            stdin=sys.stdin.buffer if "-" in sources else None,
+            note=output.note,
+        )
+    answer = {**outcome.as_json(), "dry_run": dry_run}
+    answer["classification"] = [] if dry_run or no_classify else classify(url, outcome.report.works)
+    show(answer, output)
+
+
+def classify(url: str, works: list[int]) -> list[dict[str, Any]]:
+    """Proposed roles and levels of new works, for a person to accept; nothing is stored."""
+    try:
+        from recommender.classify import propose_for_works
+    except ImportError:
+        return []
+    from kb.db import open_reader
+
+    reader = open_reader(url)
+    try:
+        return list(propose_for_works(reader, works[:200]))
+    finally:
+        reader.close()
+
+
+def show(answer: dict[str, Any], output: Output) -> None:
+    if output.is_json:
+        output.print_json(answer)
+        return
+    if output.format in ("csv", "markdown"):
+        output.print_rows(["read", "new", "matched", "merged", "proposed", "known"], [answer])
+        return
+    from kb.cli.render import shorten, wrap
+
+    would = "would be " if answer["dry_run"] else ""
+    click.echo(
+        f"{answer['read']} references read: {answer['new']} works {would}new, {answer['matched']} matched, "
+        f"{answer['merged']} works {would}merged, {answer['proposed']} possible duplicates {would}proposed"
+    )
+    if answer["known"]:
+        click.echo(f"{answer['known']} were read before from the same content and are unchanged")
+    listed = answer["unresolved"]
+    if listed:
+        click.echo(f"{len(listed) + answer['unresolved_not_listed']} not resolved:")
+        for one in listed[:20]:
+            where = one.get("locator") or one["source"]
+            click.echo(wrap(f"{shorten(where, 40)}: {one['reason']}", indent=2, hang=4))
+        if len(listed) > 20:
+            click.echo(f"  … {len(listed) - 20} more with --json")
+    for one in answer["classification"][:10]:
+        click.echo(wrap(f"{one.get('id')}: {one.get('text') or one.get('role') or ''}", indent=2, hang=4))
+    for note in answer["notes"]:
+        output.note(f"note: {note}")
+    if answer["proposed"]:
+        output.note("see: kb dedupe")
