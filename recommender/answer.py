@@ -70,6 +70,7 @@ class Rejection:
     name: str = ""
     mechanism: str = ""
     also: tuple[str, ...] = ()  # codes of lower priority that hold too
+    prominence: int = 0  # how likely a reader asks about it: surveys that cite it, figures reported of it
 
     def as_dict(self) -> Json:
         return _plain(self)

@@ -52,32 +52,35 @@ def bottleneck(priced: Priced, phase: str, index: int = 0) -> tuple[str, float]:
     return name, terms[name] / total if total > 0 else 0.0
 
 
+def term_name(priced: Priced, phase: str, name: str, index: int = 0) -> str:
+    """A term in words: what the matrix products wait for is what a reader wants to know."""
+    if phase == "decode":
+        if name == "linear" and priced.bound(phase, index) == "memory":
+            return "reading weights"
+        if name == "attention":
+            return "attention over the KV cache"
+    return text.term(name)
+
+
 def bound_text(priced: Priced, phase: str, index: int = 0) -> str:
-    """What holds a phase back, in words, with the term's share: "memory-bound: matrix products 84 %"."""
+    """What holds a phase back, with the largest term's share: "memory-bound (reading weights 84 %)"."""
     name, share = bottleneck(priced, phase, index)
-    return f"{priced.bound(phase, index)}-bound: {text.term(name)} take {text.percent(share)}"
+    said = term_name(priced, phase, name, index)
+    return f"{priced.bound(phase, index)}-bound ({said} {text.percent(share)})"
 
 
 def lacks(priced: Priced, index: int, devices_text: str, devices: int) -> str:
     """Why a candidate does not fit, in bytes."""
     total, available = priced.at("total_bytes", index), priced.at("available_bytes", index)
-    weights, cache = priced.at("weights_bytes", index), priced.at("kv_cache_bytes", index)
-    least = priced.at("min_devices", index)
-    same = index == 0 or abs(total - priced.at("total_bytes", 0)) < 1e-3 * total
-    start = (
-        "frees no memory: still"
-        if same
-        else "still needs"
-        if total < priced.at("total_bytes", 0)
-        else "needs"
-    )
-    sentence = (
-        f"{start} {text.bytes_(total)} ({text.bytes_(weights)} of weights, {text.bytes_(cache)} of KV cache), "
-        f"{text.bytes_(total - available)} more than {devices_text} {'holds' if devices == 1 else 'hold'}"
-    )
-    if least and least < 1e6 and least > devices:
-        sentence += f"; {least:.0f} such devices would do"
-    return sentence + "."
+    before, least = priced.at("total_bytes", 0), priced.at("min_devices", index)
+    holds = f"{devices_text} {'holds' if devices == 1 else 'hold'}"
+    over = f"{text.bytes_(total - available)} more than {holds}"
+    needed = f"; {least:.0f} of them would do" if least < 1e6 and least > devices else ""
+    if abs(total - before) <= 0.01 * before:
+        weights = text.bytes_(priced.at("weights_bytes", index))
+        return f"frees no memory: {text.bytes_(total)} ({weights} of weights) is {over}{needed}."
+    word = "still needs" if total < before else "needs"
+    return f"{word} {text.bytes_(total)}, {over}{needed}."
 
 
 def no_gain(
@@ -108,9 +111,9 @@ def no_gain(
     for name, before, after in moved_terms(priced, phase, index):
         share = (after - before) / reported if reported > 0 else 0.0
         if share <= -WORTH_SAYING:
-            down.append(f"{text.term(name)} by {text.percent(-share)}")
+            down.append(f"{term_name(priced, phase, name)} by {text.percent(-share)}")
         elif share >= WORTH_SAYING:
-            up.append(f"{text.term(name)} by {text.percent(share)}")
+            up.append(f"{term_name(priced, phase, name)} by {text.percent(share)}")
     outcome = f"{metric_name} {text.factor(gain)}"
     if not down and not up:
         return f"{where}; it changes less than {text.percent(WORTH_SAYING)} of that ({outcome})."
@@ -141,32 +144,36 @@ def why(
             )
         return " ".join(sentences)
     phase = phase_of(objective, priced)
-    what = "The prompt" if phase == "prefill" else "Decoding"
+    what, unit = (
+        ("The prompt", "time to the first token") if phase == "prefill" else ("Decoding", "time per token")
+    )
     field = "ttft_s" if phase == "prefill" else "tpot_s"
     before, after = priced.at(field, 0), priced.at(field, index)
-    unit = "to the first token" if phase == "prefill" else "per token"
-    moved = moved_terms(priced, phase, index)
-    name, old, new = moved[0]
-    cut = ""
-    if before > 0 and abs(new - old) / before >= WORTH_SAYING:
-        cut = f"; {text.term(name)} {_go(old, new)}"
-        added = next(((n, o, w) for n, o, w in moved[1:] if (w - o) / before >= WORTH_SAYING and w > o), None)
-        if added and new < old:
-            cut += f", {text.term(added[0])} {_go(added[1], added[2])}"
-    sentences.append(f"{what} is {bound_text(priced, phase)}{cut}: {_go(before, after, unit)}.")
-    other = "decode" if phase == "prefill" else "prefill"
-    other_gain = gain["tpot" if other == "decode" else "ttft"]
+    chief, share = bottleneck(priced, phase)
+    said = term_name(priced, phase, chief)
+    moved = [
+        item for item in moved_terms(priced, phase, index) if abs(item[2] - item[1]) >= WORTH_SAYING * before
+    ]
+    sentence = (
+        f"{what} is {priced.bound(phase, 0)}-bound: {text.percent(share)} of {text.seconds(before)} is {said}"
+    )
+    cuts = [item for item in moved if item[2] < item[1]]
+    adds = [item for item in moved if item[2] > item[1]]
+    if cuts and cuts[0][0] == chief:
+        sentence += f", which falls from {text.seconds(cuts[0][1])} to {text.seconds(cuts[0][2])}"
+    elif cuts:
+        name = term_name(priced, phase, cuts[0][0])
+        sentence += f"; {name} falls from {text.seconds(cuts[0][1])} to {text.seconds(cuts[0][2])}"
+    if adds:
+        name, old, new = adds[0]
+        sentence += f"; {term_name(priced, phase, name)} adds {text.seconds(new - old)}"
+    sentences.append(f"{sentence}. The {unit} goes from {text.seconds(before)} to {text.seconds(after)}.")
+    other = "tpot" if phase == "prefill" else "ttft"
+    other_gain = gain[other]
     if objective == "latency" and other_gain is not None and not 0.98 <= other_gain <= 1.02:
-        label = "time per token" if other == "decode" else "time to the first token"
+        label = "time per token" if other == "tpot" else "time to the first token"
         sentences.append(f"The {label} changes by {text.factor(other_gain)}.")
     return " ".join(sentences)
-
-
-def _go(old: float, new: float, unit: str = "") -> str:
-    tail = f" {unit}" if unit else ""
-    if old <= 0:
-        return f"from nothing to {text.seconds(new)}{tail}"
-    return f"from {text.seconds(old)} to {text.seconds(new)}{tail}"
 
 
 def caveats(
@@ -197,9 +204,9 @@ def caveats(
             f"bound by {text.term(bottleneck(priced, 'decode', index)[0])}."
         )
     if ttft is not None and ttft < 0.98:
-        found.append(f"The prompt takes {text.percent(1 / ttft - 1)} longer.")
+        found.append(f"The prompt takes {_longer(1 / ttft)}.")
     if tpot is not None and tpot < 0.98 and not (makes_it_fit and latency is not None and latency < 1):
-        found.append(f"Each token takes {text.percent(1 / tpot - 1)} longer.")
+        found.append(f"Each token takes {_longer(1 / tpot)}.")
     if break_even.get("batch"):
         found.append(f"Stops paying at batch {break_even['batch']:,}.")
     offered = [support.engine for support in technique.engines]
@@ -213,6 +220,11 @@ def caveats(
     if technique.hurts_when:
         found.append(f"Hurts with {technique.hurts_when.rstrip('.')}.")
     return found
+
+
+def _longer(ratio: float) -> str:
+    """A slowdown: percent while it is small, a factor beyond."""
+    return f"{text.percent(ratio - 1)} longer" if ratio < 2 else f"{ratio:.1f} times as long"
 
 
 _TRAINING = {

@@ -120,7 +120,7 @@ def candidates(situation: Situation) -> list[Change]:
                 said = [word for word in (words, kv_words) if word]
                 change = {**fields, **kv_fields}
                 if devices > question.devices:
-                    said.append(f"{devices} x {situation.hardware.name}")
+                    said.append(f"{devices} x {text.device(situation.hardware.name)}")
                     change |= {"devices": devices, "tensor_parallel": None, "pipeline_parallel": None}
                 if said:
                     found.append(

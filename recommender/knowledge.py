@@ -68,6 +68,16 @@ class Knowledge:
         engines = len(technique.engines)
         return (-min(engines, 3) - min(scored, 3), -usable, -engines, -len(self.papers.get(slug, ())), slug)
 
+    @cached_property
+    def prominence(self) -> dict[str, int]:
+        """How likely a reader asks about a technique: surveys that cite its works, and figures reported of it."""
+        return {
+            slug: 3 * len({name for paper in self.papers.get(slug, ()) for name in paper["surveys"]})
+            + min(len(self.evidence.get(slug, ())), 10)
+            + len(technique.engines)
+            for slug, technique in self.techniques.items()
+        }
+
     def find(self, text: str) -> str | None:
         """The slug that a person's spelling means, or None."""
         return self.aliases.get(_key(text))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recommender import effects
+from recommender import effects, text
 from recommender.answer import REJECTION_CODES
 from recommender.knowledge import Knowledge
 from recommender.question import TRAINING
@@ -64,7 +64,7 @@ def hardware_refusals(
 ) -> list[Refusal]:
     """What the device cannot do."""
     need, device = technique.requires, situation.hardware
-    code = "unsupported-hardware"
+    code, name_of_device = "unsupported-hardware", text.device(situation.hardware.name)
     found = []
     offered = [name for name, rate in device.flops.items() if rate]
     wanted = list(need.compute_formats)
@@ -79,20 +79,22 @@ def hardware_refusals(
         if not device.flops.get(name):
             known = ", ".join(sorted(offered)) or "none stated"
             found.append(
-                Refusal(code, f"{device.name} has no {name.upper()} matrix units; its rates: {known}.")
+                Refusal(code, f"{name_of_device} has no {name.upper()} matrix units; its rates: {known}.")
             )
     if need.sparsity_2_4 and not device.sparsity_2_4:
         since = f" ({device.architecture.capitalize()})" if device.architecture else ""
         found.append(
-            Refusal(code, f"{device.name}{since} has no units for 2:4 sparsity; Ampere was the first.")
+            Refusal(code, f"{name_of_device}{since} has no units for 2:4 sparsity; Ampere was the first.")
         )
     if need.vendors and device.vendor.lower() not in [vendor.lower() for vendor in need.vendors]:
         found.append(
-            Refusal(code, f"needs a device of {' or '.join(need.vendors)}; {device.name} is {device.vendor}.")
+            Refusal(
+                code, f"needs a device of {' or '.join(need.vendors)}; {name_of_device} is {device.vendor}."
+            )
         )
     if need.device_classes and device.device_class not in need.device_classes:
         allowed = ", ".join(need.device_classes)
-        found.append(Refusal(code, f"is made for {allowed}; {device.name} is {device.device_class}."))
+        found.append(Refusal(code, f"is made for {allowed}; {name_of_device} is {device.device_class}."))
     needed = need.min_compute_capability
     if needed is not None and device.compute_capability is not None and device.compute_capability < needed:
         family = max((value for value in _CAPABILITY_NAMES if value <= needed), default=None)
@@ -100,11 +102,11 @@ def hardware_refusals(
         found.append(
             Refusal(
                 code,
-                f"needs compute capability {needed:g}{name}; {device.name} has {device.compute_capability:g}.",
+                f"needs compute capability {needed:g}{name}; {name_of_device} has {device.compute_capability:g}.",
             )
         )
     if need.host_link and not device.host_bytes_per_s:
-        found.append(Refusal(code, f"{device.name} has no separate host memory to move data to."))
+        found.append(Refusal(code, f"{name_of_device} has no separate host memory to move data to."))
     return found
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kb.reader import Reader
 from recommender import assemble, breakeven, explain, feasibility, plans, text
 from recommender.answer import Answer, Json, Recommendation, Rejection, plain
 from recommender.assess import Assessments, assess
+from recommender.errors import InvalidQuestion
 from recommender.knowledge import Knowledge, load_knowledge
 from recommender.question import Question
 from recommender.rules import first
@@ -97,6 +98,7 @@ def rejections(assessments: Assessments) -> tuple[Rejection, ...]:
                 gain=item.gain if item.changes else None,
                 name=item.technique.name,
                 mechanism=item.technique.mechanism,
+                prominence=assessments.knowledge.prominence[slug],
                 also=tuple(sorted({other.code for other in item.refusals} - {refusal.code})),
             )
         )
@@ -162,3 +164,43 @@ def estimate(question: Question | Mapping[str, Any], knowledge: Knowledge | None
 def situation_of(question: Question | Mapping[str, Any], knowledge: Knowledge | None = None) -> Situation:
     """A question with its names resolved, for faces that show more than an estimate."""
     return resolve(as_question(question), knowledge or Knowledge(techniques={}))
+
+
+def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, Any]) -> Json:
+    """A technique's gain over batch and over prompt length in one scenario, and whether it is any use there."""
+    from recommender.curves import gain_curves
+
+    knowledge, question = load_knowledge(reader), as_question(given)
+    technique = knowledge.find(slug)
+    if technique is None:
+        raise InvalidQuestion(
+            f"unknown technique {slug[:60]!r}", hint="See: kb list techniques", field="technique"
+        )
+    situation = resolve(question, knowledge)
+    one = Knowledge(
+        techniques={technique: knowledge.techniques[technique]},
+        relations=knowledge.relations,
+        evidence=knowledge.evidence,
+    )
+    item = assess(situation, one).items[technique]
+    refusal = first(list(item.refusals)) if item.refusals else None
+    overrides = (
+        {"host_share": item.changes["host_weight_share"]} if "host_weight_share" in item.changes else {}
+    )
+    return plain(
+        {
+            "scenario": question.scenario(),
+            "resolved": situation.resolved,
+            "gain": dict(item.gain),
+            "code": refusal.code if refusal else None,
+            "reason": refusal.reason if refusal else None,
+            **gain_curves(knowledge, question, [technique], overrides=overrides),
+        }
+    )
+
+
+def sweep(given: Mapping[str, Any], knowledge: Knowledge | None = None) -> Iterator[Json]:
+    """Estimates over a grid: fields of the scenario, some of them as lists; one row per combination."""
+    from recommender import grid
+
+    return grid.sweep(given, knowledge)

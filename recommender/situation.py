@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from costmodel.specs import Engine, Hardware, Model, Workload
-from recommender import effects
+from recommender import effects, text
 from recommender.effects import Fields
 from recommender.errors import InvalidQuestion
 from recommender.knowledge import Knowledge
@@ -48,7 +48,8 @@ class Situation:
     @property
     def devices_text(self) -> str:
         count = self.question.devices
-        return self.hardware.name if count == 1 else f"{count} x {self.hardware.name}"
+        name = text.device(self.hardware.name)
+        return f"one {name}" if count == 1 else f"{count} x {name}"
 
 
 def resolve(question: Question, knowledge: Knowledge) -> Situation:

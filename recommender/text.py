@@ -15,7 +15,11 @@ TERM_NAMES = {
     "framework": "sampling and scheduling",
     "offload": "transfers from host memory",
     "draft": "drafting",
-    "wait": "waiting",
+    "prefill_of_others": "prefilling other requests",
+    "decode_of_others": "sharing steps with running requests",
+    "prompt_compression": "compressing the prompt",
+    "cache_transfer": "moving the KV cache",
+    "queue": "waiting in the queue",
 }
 
 
@@ -72,3 +76,13 @@ def listed(items: list[str], last: str = "and") -> str:
     if len(items) < 2:
         return "".join(items)
     return ", ".join(items[:-1]) + f" {last} " + items[-1]
+
+
+_VENDOR_WORDS = ("NVIDIA ", "GeForce ", "AMD ", "Instinct ", "Intel ", "Apple ", "Google ")
+
+
+def device(name: str) -> str:
+    """A device without its vendor's words: NVIDIA GeForce RTX 3090 → RTX 3090."""
+    for word in _VENDOR_WORDS:
+        name = name.replace(word, "")
+    return name
