@@ -62,10 +62,12 @@ def build(session: Session) -> None:
     """Fills the database from packaged data, replacing packaged rows and keeping the user's."""
     from ingest.catalogue import load_catalogue
     from ingest.literature import load_surveys
+    from ingest.roles import load_roles
     from kb.search import rebuild
 
     load_surveys(session)
     load_catalogue(session)
+    load_roles(session)
     rebuild(session, extra_documents())
 
 

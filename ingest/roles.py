@@ -1,0 +1,105 @@
+"""What each work of the surveys is: technique, survey, model, benchmark, system or background. Decided by hand.
+
+`data/work_roles.csv` names every work once, by one of its references (`zhou:192`), with the reason in a few words.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from sqlmodel import select, update
+
+import kb.models as tables
+from ingest.catalogue_works import WorkIndex
+from taxonomy.errors import DataError
+
+if TYPE_CHECKING:
+    from sqlmodel import Session
+
+ROLES = ("technique", "survey", "model", "benchmark", "system", "background")
+COLUMNS = ("reference", "role", "technique", "reason")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleDecision:
+    reference: str  # "zhou:192"
+    role: str
+    technique: str  # its slug, where the role is technique
+    reason: str
+
+
+def read_roles() -> tuple[RoleDecision, ...]:
+    """Every decision of the packaged file, in its order."""
+    with (files("ingest") / "data" / "work_roles.csv").open(encoding="utf-8", newline="") as text:
+        reader = csv.DictReader(text)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise DataError(
+                f"work_roles.csv has columns {reader.fieldnames}; they must be {', '.join(COLUMNS)}"
+            )
+        decisions = tuple(RoleDecision(**row) for row in reader)
+    for number, decision in enumerate(decisions, 2):
+        if decision.role not in ROLES:
+            raise DataError(
+                f"work_roles.csv line {number}: role '{decision.role}'; allowed: {', '.join(ROLES)}"
+            )
+        if not decision.reason:
+            raise DataError(f"work_roles.csv line {number}: {decision.reference} has no reason")
+    return decisions
+
+
+def load_roles(session: Session) -> None:
+    """Write role and reason to every work; a work of the catalogue alone introduces its technique."""
+    found = decisions_by_work(WorkIndex(session).by_reference, read_roles())
+    for work_id, decision in found.items():
+        session.execute(
+            update(tables.Work)
+            .where(tables.Work.id == work_id)  # type: ignore[arg-type]
+            .values(role=decision.role, role_reason=decision.reason)
+        )
+    introduced = session.exec(
+        select(tables.TechniqueWork.work_id, tables.TechniqueWork.technique)
+        .where(tables.TechniqueWork.role == "introduces")
+        .order_by(tables.TechniqueWork.technique)
+    ).all()
+    for work_id, technique in introduced:
+        if work_id not in found:
+            session.execute(
+                update(tables.Work)
+                .where(tables.Work.id == work_id, tables.Work.role == "")  # type: ignore[arg-type]
+                .values(role="technique", role_reason=f"introduces {technique}")
+            )
+    for work_id in session.exec(select(tables.Survey.work_id)).all():
+        session.execute(
+            update(tables.Work)
+            .where(tables.Work.id == work_id, tables.Work.role == "")  # type: ignore[arg-type]
+            .values(role="survey", role_reason="one of the surveys that the catalogue is drawn from")
+        )
+    session.flush()
+
+
+def decisions_by_work(
+    by_reference: Mapping[str, int | None], decisions: Iterable[RoleDecision]
+) -> dict[int, RoleDecision]:
+    """Work id → its decision.
+
+    Raises
+    ------
+    taxonomy.errors.DataError
+        For a reference that nobody lists, or two decisions on one work.
+    """
+    found: dict[int, RoleDecision] = {}
+    for decision in decisions:
+        work_id = by_reference.get(decision.reference)
+        if work_id is None:
+            raise DataError(f"work_roles.csv: no survey has the reference {decision.reference}")
+        other = found.get(work_id)
+        if other is not None:
+            raise DataError(
+                f"work_roles.csv: {other.reference} and {decision.reference} are one work; keep one of the lines"
+            )
+        found[work_id] = decision
+    return found
