@@ -37,7 +37,7 @@ HARDWARE_COLUMNS = (
 MODEL_TEXT = ("slug", "name", "family", "hf_id", "attention", "native_weight_format")
 MODEL_FLAGS = (
     *("tied_embeddings", "gated_mlp", "attention_bias", "attention_output_bias", "mlp_bias", "head_bias"),
-    *("norm_bias", "qk_norm", "global_key_is_value"),
+    *("norm_bias", "qk_norm", "global_key_is_value", "experts_only_quantized"),
 )
 MODEL_NUMBERS = (
     *("layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate", "vocab", "norms_per_layer"),

@@ -26,6 +26,7 @@ PLAIN_BITS = 16.0  # norms, biases and routers stay in 16 bits
 INDEX_BITS_2_4 = 2.0  # per kept value (Mishra et al. 2021, arXiv:2104.08378, section 3)
 INDEX_BITS_UNSTRUCTURED = 1.0  # a bitmap: one bit per weight
 HALF = 2.0  # bytes of a 16-bit activation
+NO_LIMIT = 1e15
 SINGLE = 4.0  # bytes of an FP32 logit or score
 
 # What the operating system and the driver keep of a device (constants with their reasons, not fitted)
@@ -89,6 +90,11 @@ def weight_bytes(model: Model, deployment: Deployment, engine: Engine | None = N
     embedding_bits = formats.lookup(name, "embedding_bits")
     head_bits = formats.lookup(name, "head_bits")
     linear = linear_weights(parts, deployment) * _sparse_bits(bits, deployment)
+    if model.experts_only_quantized:
+        # published in MXFP4, which its makers use for the experts alone
+        four = formats.lookup(name, "family") == "fp4"
+        kept = deployment.weights_kept * deployment.layers_kept
+        linear = linear + where(four, kept * (parts.attention + parts.dense_mlp) * (PLAIN_BITS - bits), 0.0)
     plain = maximum(bits, PLAIN_BITS)
     rest = (parts.norms * deployment.layers_kept + parts.router * deployment.experts_kept) * plain
     if parts.head:
@@ -181,39 +187,51 @@ def workspace(engine: Engine, name: str) -> float:
     return float(engine.workspace.get(name, DEFAULT_WORKSPACE[name]))
 
 
-def activation_bytes(
-    model: Model, workload: Workload, deployment: Deployment, engine: Engine, weights: Any
-) -> Any:
-    """Working buffers at their largest, which is during prefill, all devices together.
+class Buffers(NamedTuple):
+    """Working buffers of prefill, all devices: T · token + B · sequence + fixed for T = min(B · prompt, limit)."""
 
-    bytes = T·(c_h·h + c_m·w)·2 + [eager] c_s·B·H·S²·2 + c_l·V·4·(positions with logits) + weights · share
+    token: Any  # bytes per token in flight
+    sequence: Any  # bytes per sequence: logits
+    fixed: Any  # scratch space that grows with the weights
+    prompt: Any  # tokens per sequence
+    limit: Any  # most tokens in flight; infinity where the whole batch is prefilled together
+
+    def at(self, batch: Any) -> Any:
+        """Bytes for `batch` sequences."""
+        tokens = minimum(batch * self.prompt, self.limit)
+        return tokens * self.token + batch * self.sequence + self.fixed
+
+
+def working_buffers(
+    model: Model, workload: Workload, deployment: Deployment, engine: Engine, weights: Any
+) -> Buffers:
+    """What activations, score matrices and logits take at their largest, which is during prefill.
+
+    bytes = T·[2(c_h·h + c_m·w) + (eager) 2·c_s·H·S] + B·4·c_l·V·(positions with logits) + weights · share
     for T = B·S tokens in flight (fewer under chunked prefill). FlashAttention keeps no S×S matrix
     (Dao et al. 2022, arXiv:2205.14135).
     """
     prompt = maximum(workload.input_tokens * deployment.prompt_kept, 1.0)
-    tokens = _tokens_in_flight(workload.batch, prompt, deployment, engine)
     width = HALF * (
         workspace(engine, "hidden_copies") * model.hidden
         + workspace(engine, "mlp_copies") * _mlp_width(model)
     )
-    positions = workload.batch * (prompt if workspace(engine, "logit_all_positions") else 1.0)
-    logits = SINGLE * workspace(engine, "logit_copies") * model.vocab * positions
-    return tokens * width + _score_bytes(model, prompt, tokens, deployment, engine) + logits + (
-        weights * workspace(engine, "weight_share")
-    )  # fmt: skip
+    positions = prompt if workspace(engine, "logit_all_positions") else 1.0
+    return Buffers(
+        token=width + _score_bytes_per_token(model, prompt, deployment, engine),
+        sequence=SINGLE * workspace(engine, "logit_copies") * model.vocab * positions,
+        fixed=weights * workspace(engine, "weight_share"),
+        prompt=prompt,
+        limit=_most_tokens(deployment, engine),
+    )
 
 
-def _tokens_in_flight(batch: Any, prompt: Any, deployment: Deployment, engine: Engine) -> Any:
-    tokens = batch * prompt
+def _most_tokens(deployment: Deployment, engine: Engine) -> Any:
     limit = setting(deployment, engine, "chunk_tokens", 0.0)
-    usual = workspace(engine, "tokens_in_flight")
+    usual = workspace(engine, "tokens_in_flight") or NO_LIMIT
     if isinstance(limit, int | float):
-        limit = limit or usual
-        if not limit:
-            return tokens
-    else:  # some of many candidates chunk their prompts
-        limit = where(limit > 0.0, limit, usual or 1e18)
-    return minimum(tokens, maximum(limit, 1.0))
+        return limit or usual
+    return where(limit > 0.0, limit, usual)  # some of many candidates chunk their prompts
 
 
 def _mlp_width(model: Model) -> float:
@@ -225,11 +243,11 @@ def _mlp_width(model: Model) -> float:
     return float(model.active_experts * expert + shared)
 
 
-def _score_bytes(model: Model, prompt: Any, tokens: Any, deployment: Deployment, engine: Engine) -> Any:
+def _score_bytes_per_token(model: Model, prompt: Any, deployment: Deployment, engine: Engine) -> Any:
     kernel = setting(deployment, engine, "attention_kernel", "flash")
     if isinstance(kernel, str) and kernel != "eager":
         return 0.0
-    scores = HALF * workspace(engine, "score_copies") * model.heads * tokens * prompt
+    scores = HALF * workspace(engine, "score_copies") * model.heads * prompt
     return scores if isinstance(kernel, str) else where(kernel == "eager", scores, 0.0)
 
 
@@ -265,6 +283,21 @@ def overhead_bytes_per_device(hardware: Hardware, engine: Engine) -> float:
 # ---------------------------------------------------------------- all together
 
 
+def largest_batch(room: Any, cache_per_sequence: Any, buffers: Buffers) -> Any:
+    """Most sequences B with B·cache + buffers(B) ≤ room.
+
+    min(B·p, L)·t ≤ x means B·p·t ≤ x or L·t ≤ x, so the larger of the two solutions is the answer.
+
+    >>> largest_batch(100.0, 10.0, Buffers(token=1.0, sequence=0.0, fixed=0.0, prompt=5.0, limit=20.0))
+    8.0
+    """
+    left = room - buffers.fixed
+    each = cache_per_sequence + buffers.sequence
+    together = left // maximum(each + buffers.prompt * buffers.token, 1.0)
+    chunked = (left - minimum(buffers.limit, NO_LIMIT) * buffers.token) // maximum(each, 1.0)
+    return maximum(maximum(together, chunked), 0.0)
+
+
 def memory(
     model: Model,
     hardware: Hardware,
@@ -290,24 +323,13 @@ def memory(
     alone = batch * sequence
     replication = head_replication(model, tensor_parallel) if cache_width(model).full else 1.0
     cache = alone * replication
-    buffers = activation_bytes(model, workload, deployment, engine, held)
+    working = working_buffers(model, workload, deployment, engine, held)
+    buffers = working.at(batch)
     per_device = overhead_bytes_per_device(hardware, engine)
     usable = hardware.memory_bytes * engine.memory_share
     overhead = devices * per_device
     available = devices * usable
     total = held + cache + buffers + overhead
-    # one more sequence costs its cache and, unless prefill is chunked or one prompt at a time, its buffers
-    one = Workload(
-        batch=1.0,
-        input_tokens=workload.input_tokens,
-        output_tokens=workload.output_tokens,
-        context_tokens=workload.context_tokens,
-    )
-    buffers_one = activation_bytes(model, one, deployment, engine, held)
-    slope = maximum(buffers - buffers_one, 0.0) / maximum(batch - 1.0, 1.0)
-    room = available - held - overhead - buffers_one
-    per_sequence = maximum(sequence * replication + slope, 1.0)
-    most = maximum((room + slope) // per_sequence, 0.0)
     free = maximum(usable - per_device, 1.0)
     return Memory(
         weights_bytes=held,
@@ -319,6 +341,6 @@ def memory(
         reserved_bytes=maximum(total, available) if engine.preallocates else total,
         fits=total <= available,
         min_devices=maximum(ceiling((held + alone + buffers) / free), 1.0),
-        max_batch=most,
+        max_batch=largest_batch(available - held - overhead, sequence * replication, working),
         kv_bytes_per_sequence=sequence,
     )

@@ -189,6 +189,7 @@ class Deployment:
     disk_weight_share: Number = 0.0
     host_kv_share: Number = 0.0
     hot_weight_share: Number = 0.0  # of the host weights, share never touched in a step (activation locality)
+    threads: Number | None = None  # of the processor, where the device is a CPU; None: all of its cores
     offload_overlap: Number = 0.0  # share of transfer hidden behind compute, 0…1
 
     def changed(self, **changes: Any) -> Deployment:

@@ -1,0 +1,173 @@
+"""`--hw my-card.toml`: a device of the user's own, strictly read."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from costmodel.errors import InvalidFile
+from costmodel.specs import Hardware
+from costmodel.units import GIB, GIGA, TERA
+
+MAX_FILE_BYTES = 1_000_000
+CLASSES = ("datacenter", "consumer", "workstation", "cpu", "apple", "accelerator", "tpu", "edge", "apu")
+RATES = ("fp32", "fp16", "fp16_acc16", "bf16", "int8", "fp8", "fp4", "int4")
+# key → (Hardware field, factor to base units)
+QUANTITIES: dict[str, tuple[str, float]] = {
+    "memory_gib": ("memory_bytes", GIB),
+    "memory_gb": ("memory_bytes", GIB),  # a card sold as 24 GB holds 24 GiB
+    "memory_bytes": ("memory_bytes", 1.0),
+    "bandwidth_gb_s": ("bandwidth_bytes_per_s", GIGA),
+    "bandwidth_bytes_per_s": ("bandwidth_bytes_per_s", 1.0),
+    "interconnect_gb_s": ("interconnect_bytes_per_s", GIGA),
+    "interconnect_bytes_per_s": ("interconnect_bytes_per_s", 1.0),
+    "host_gb_s": ("host_bytes_per_s", GIGA),
+    "host_bytes_per_s": ("host_bytes_per_s", 1.0),
+    "cache_mb": ("cache_bytes", 2**20),
+    "cache_bytes": ("cache_bytes", 1.0),
+    "tdp_w": ("tdp_w", 1.0),
+    "price_usd": ("price_usd", 1.0),
+    "compute_capability": ("compute_capability", 1.0),
+    "launch_year": ("launch_year", 1.0),
+}
+TEXTS = ("name", "slug", "vendor", "device_class", "architecture", "interconnect", "memory_type", "host_link")
+OTHERS = ("sparsity_2_4", "tflops", "flops", "source", "notes")
+KEYS = (*QUANTITIES, *TEXTS, *OTHERS, *(f"{rate}_tflops" for rate in RATES))
+EXAMPLE = 'name = "My card", memory_gb = 24, bandwidth_gb_s = 1008, [tflops] fp16 = 165.2'
+
+
+def load_hardware(path: Path) -> Hardware:
+    """Reads a hardware.toml.
+
+    Raises
+    ------
+    InvalidFile
+        the file cannot be read, a key is unknown, or memory, bandwidth or every rate is missing.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InvalidFile(f"{path}: too large for a hardware file", hint="at most 1 MB", field="hardware")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidFile(
+            f"cannot read {path}: {error.strerror or error}",
+            hint="give a readable hardware.toml",
+            field="hardware",
+        ) from None
+    except UnicodeDecodeError:
+        raise InvalidFile(
+            f"{path}: not a text file", hint="a hardware file is TOML", field="hardware"
+        ) from None
+    return parse_hardware(text, path.name, default_name=path.stem)
+
+
+def parse_hardware(text: str, name: str = "hardware.toml", *, default_name: str = "my device") -> Hardware:
+    """TOML text → Hardware. Memory in GB means GiB, as on the box; rates are dense TFLOP/s (TOP/s for integers).
+
+    >>> card = parse_hardware('memory_gb = 24\\nbandwidth_gb_s = 1008\\n[tflops]\\nfp16 = 165.2')
+    >>> card.memory_bytes, card.bandwidth_bytes_per_s, card.flops
+    (25769803776.0, 1008000000000.0, {'fp16': 165200000000000.0})
+    """
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidFile(
+            f"{name}: not TOML ({str(error) or 'nested too deeply'})",
+            hint=f"for example {EXAMPLE}",
+            field="hardware",
+        ) from None
+    if list(data) == ["hardware"] and isinstance(data["hardware"], dict):
+        data = data["hardware"]
+    for key in data:
+        if key not in KEYS:
+            raise _unknown(name, key)
+    values: dict[str, Any] = {}
+    for key, (field, factor) in QUANTITIES.items():
+        if key in data:
+            if field in values:
+                raise InvalidFile(f"{name}: {field} is given twice", hint="give it once", field="hardware")
+            values[field] = _number(name, key, data[key]) * factor
+    for key in TEXTS:
+        if key in data:
+            if not isinstance(data[key], str):
+                raise InvalidFile(f"{name}: {key} must be text in quotes", field="hardware")
+            values[key] = data[key]
+    flops = _rates(name, data)
+    for field, hint in (
+        ("memory_bytes", "memory_gb = 24"),
+        ("bandwidth_bytes_per_s", "bandwidth_gb_s = 1008"),
+    ):
+        if field not in values:
+            raise InvalidFile(f"{name}: no {field}", hint=f"for example {hint}", field="hardware")
+    if not flops:
+        raise InvalidFile(
+            f"{name}: no rate", hint="for example [tflops] fp16 = 165.2 (dense)", field="hardware"
+        )
+    kind = values.get("device_class", "consumer")
+    if kind not in CLASSES:
+        raise InvalidFile(
+            f"{name}: device_class {kind!r}", hint=f"one of {', '.join(CLASSES)}", field="hardware"
+        )
+    sparse = data.get("sparsity_2_4", False)
+    if not isinstance(sparse, bool):
+        raise InvalidFile(f"{name}: sparsity_2_4 must be true or false", field="hardware")
+    title = values.pop("name", default_name)
+    slug = re.sub(r"[^a-z0-9.]+", "-", values.pop("slug", title).lower()).strip("-") or "my-device"
+    if "launch_year" in values:
+        values["launch_year"] = int(values["launch_year"])
+    return Hardware(
+        slug=slug,
+        name=title,
+        vendor=values.pop("vendor", "user"),
+        device_class=values.pop("device_class", "consumer"),
+        flops=flops,
+        sparsity_2_4=sparse,
+        source=str(data.get("source") or f"the user's file {name}"),
+        notes=str(data.get("notes") or ""),
+        **values,
+    )
+
+
+def _unknown(name: str, key: str) -> InvalidFile:
+    near = difflib.get_close_matches(key, KEYS, n=2)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return InvalidFile(
+        f"{name}: unknown key {key[:60]!r}",
+        hint=f"{hint}keys are: {', '.join(sorted(KEYS))}",
+        field="hardware",
+    )
+
+
+def _number(name: str, key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidFile(f"{name}: {key} must be a number, got {str(value)[:40]!r}", field="hardware")
+    if not 0 < value < 1e21:
+        raise InvalidFile(f"{name}: {key} must be above 0, got {value}", field="hardware")
+    return float(value)
+
+
+def _rates(name: str, data: Mapping[str, Any]) -> dict[str, float]:
+    """Rates from a [tflops] or [flops] table, or from keys such as fp16_tflops."""
+    found: dict[str, float] = {}
+    for table, factor in (("tflops", TERA), ("flops", 1.0)):
+        rates = data.get(table, {})
+        if not isinstance(rates, dict):
+            raise InvalidFile(
+                f"{name}: {table} must be a table of rates", hint=f"[{table}] fp16 = …", field="hardware"
+            )
+        for rate, value in rates.items():
+            if rate not in RATES:
+                raise InvalidFile(
+                    f"{name}: unknown rate {rate!r} in [{table}]",
+                    hint=f"one of {', '.join(RATES)}",
+                    field="hardware",
+                )
+            found[rate] = _number(name, f"{table}.{rate}", value) * factor
+    for rate in RATES:
+        if f"{rate}_tflops" in data:
+            found[rate] = _number(name, f"{rate}_tflops", data[f"{rate}_tflops"]) * TERA
+    return found

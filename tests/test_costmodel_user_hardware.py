@@ -1,0 +1,75 @@
+"""hardware.toml: what is understood, and what is refused with the remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from costmodel.errors import InvalidFile
+from costmodel.user_hardware import load_hardware, parse_hardware
+
+GOOD = "memory_gb = 24\nbandwidth_gb_s = 1008\n"
+RATES = "[tflops]\nfp16 = 165.2\nfp8 = 330.3\n"
+
+
+def test_a_card_from_three_numbers() -> None:
+    """RTX 4090: 24 GiB, 1008 GB/s, 165.2 TFLOP/s dense FP16."""
+    card = parse_hardware('name = "RTX 4090"\n' + GOOD + RATES)
+    assert (card.slug, card.memory_bytes) == ("rtx-4090", 24 * 2**30)
+    assert card.bandwidth_bytes_per_s == 1008e9
+    assert card.flops == {"fp16": 165.2e12, "fp8": 330.3e12}
+
+
+def test_other_spellings_of_the_same() -> None:
+    flat = parse_hardware("memory_gib = 24\nbandwidth_bytes_per_s = 1.008e12\nfp16_tflops = 165.2\n")
+    base = parse_hardware("memory_bytes = 25769803776\nbandwidth_gb_s = 1008\n[flops]\nfp16 = 1.652e14\n")
+    nested = parse_hardware("[hardware]\nmemory_gb = 24\nbandwidth_gb_s = 1008\nfp16_tflops = 165.2\n")
+    assert flat.memory_bytes == base.memory_bytes == nested.memory_bytes
+    assert flat.flops == base.flops == nested.flops
+
+
+def test_everything_else_it_may_say() -> None:
+    card = parse_hardware(
+        GOOD
+        + 'device_class = "datacenter"\nvendor = "NVIDIA"\narchitecture = "ada"\ncompute_capability = 8.9\n'
+        'interconnect = "NVLink4"\ninterconnect_gb_s = 450\nhost_gb_s = 63\ntdp_w = 700\nprice_usd = 30000\n'
+        'sparsity_2_4 = true\ncache_mb = 50\nlaunch_year = 2022\nsource = "my data sheet"\n' + RATES
+    )
+    assert card.interconnect_bytes_per_s == 450e9 and card.host_bytes_per_s == 63e9
+    assert card.cache_bytes == 50 * 2**20 and card.launch_year == 2022 and card.sparsity_2_4
+    assert card.source == "my data sheet"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (GOOD + "bandwith = 3\n" + RATES, "unknown key 'bandwith'", "did you mean bandwidth_gb_s"),
+        (GOOD, "no rate", "[tflops] fp16"),
+        ("memory_gb = 24\n" + RATES, "no bandwidth_bytes_per_s", "bandwidth_gb_s = 1008"),
+        ("bandwidth_gb_s = 24\n" + RATES, "no memory_bytes", "memory_gb = 24"),
+        (GOOD + "memory_gib = 24\n" + RATES, "given twice", "once"),
+        ("memory_gb = 0\nbandwidth_gb_s = 1\n" + RATES, "must be above 0", ""),
+        ("memory_gb = nan\nbandwidth_gb_s = 1\n" + RATES, "must be above 0", ""),
+        ('memory_gb = "24"\nbandwidth_gb_s = 1\n' + RATES, "must be a number", ""),
+        (GOOD + "[tflops]\nfp12 = 3\n", "unknown rate 'fp12'", "fp16"),
+        (GOOD + "tflops = 3\n", "must be a table", ""),
+        (GOOD + 'device_class = "toaster"\n' + RATES, "device_class 'toaster'", "datacenter"),
+        (GOOD + "name = 3\n" + RATES, "must be text", ""),
+        ("memory_gb = = 3", "not TOML", "for example"),
+    ],
+)
+def test_refusals(text: str, message: str, hint: str) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        parse_hardware(text)
+    assert message in caught.value.message and hint in caught.value.hint
+    assert "\n" not in caught.value.message and caught.value.field == "hardware"
+
+
+def test_files_that_cannot_be_read(tmp_path) -> None:
+    with pytest.raises(InvalidFile, match="cannot read"):
+        load_hardware(tmp_path / "none.toml")
+    with pytest.raises(InvalidFile, match="cannot read"):
+        load_hardware(tmp_path)
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\x00")
+    with pytest.raises(InvalidFile, match="not a text file"):
+        load_hardware(binary)
