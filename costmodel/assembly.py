@@ -21,6 +21,7 @@ from costmodel.units import BITS_PER_BYTE
 UNFUSED_TRANSFERS = 3.0  # elementwise operators that each read and write their own tensors
 UNFUSED_GAPS = 2.0  # and twice the kernels per layer
 GRAPHS_OFF_GAP_S = 3.0e-5  # per layer, when an engine that records CUDA graphs runs without them
+ALL_THREADS = 1e6  # stands for "as many as the processor has" in arrays
 EAGER_DECODE_COPIES = 3.0  # an unfused decode attention concatenates the cache: read, write, read again
 MICRO_BATCH_TOKENS = 512.0  # llama.cpp's n_ubatch
 GRAPH_GAP_S = 1.0e-5  # per layer, when an engine without CUDA graphs records them
@@ -117,7 +118,7 @@ def build(
     ideal = rates.engine == "roofline"
     default_fused = bool(engine.defaults.get("fused_operators", True))
     default_graphs = bool(engine.defaults.get("cuda_graphs", False))
-    gap, host = rates.layer_gap_s, rates.layer_host_s
+    gap, host = rates.layer_gap_s, rates.layer_host_s * path.host_factor
     elementwise: Any = 1.0
     if not ideal:
         elementwise = where(behaviour.fused, 1.0, UNFUSED_TRANSFERS)
@@ -157,28 +158,43 @@ def assemble(
         deployment.sparsity_pattern, deployment.weight_density, path.weight_bytes * BITS_PER_BYTE
     )
     experts = maximum(shape.experts * deployment.experts_kept, 1.0)
+    weight_rate = bandwidth_bytes_per_s * path.bandwidth_share
+    kv_rate = bandwidth_bytes_per_s * rates.kv_bandwidth_share
+    linear_rate = path.flops_per_s / path.dequantize_factor
+    if deployment.threads is not None:
+        # a core has a limited number of reads in flight and a limited rate: both grow with the threads
+        weight_rate = minimum(weight_rate, deployment.threads * rates.thread_bytes_per_s)
+        kv_rate = minimum(kv_rate, deployment.threads * rates.thread_bytes_per_s)
+        per_thread = rates.thread_flops_per_s * path.thread_factor / path.dequantize_factor
+        linear_rate = where(deployment.threads < ALL_THREADS, deployment.threads * per_thread, linear_rate)
     return Setup(
         shape=shape,
         tensor_parallel=layout.tensor_parallel,
         pipeline_parallel=layout.pipeline_parallel,
         expert_parallel=layout.expert_parallel,
-        weight_bytes_per_s=bandwidth_bytes_per_s * path.bandwidth_share,
-        kv_bytes_per_s=bandwidth_bytes_per_s * rates.kv_bandwidth_share,
-        linear_flops_per_s=path.flops_per_s / path.dequantize_factor,
+        weight_bytes_per_s=weight_rate,
+        kv_bytes_per_s=kv_rate,
+        linear_flops_per_s=linear_rate,
         attention_flops_per_s=attention_peak * rates.attention_compute_share,
         exposed_share=rates.exposed_share,
         half_tokens=rates.half_tokens,
         link_bytes_per_s=layout.link_bytes_per_s,
-        link_latency_s=layout.link_latency_s,
+        link_latency_s=layout.link_latency_s * rates.latency_factor,
         layer_gap_s=rates.layer_gap_s,
-        layer_host_s=rates.layer_host_s,
+        layer_host_s=rates.layer_host_s * path.host_factor,
         step_s=rates.step_s,
         sequence_s=rates.sequence_s,
         expert_layer_s=rates.expert_layer_s,
+        expert_share=rates.expert_share,
+        mixer_layer_s=rates.mixer_layer_s,
+        mixer_layers=shape.mixer_layers,
+        prefill_s=rates.prefill_s,
+        score_factor=rates.score_factor,
+        stage_overlap=rates.stage_overlap,
         weight_bytes=path.weight_bytes * bytes_share,
         head_bytes=path.head_bytes,
         flops_share=flops_share,
-        dequantize_s_per_weight=0.0,
+        widen_s_per_weight=path.widened_bytes / weight_rate,
         weights_kept=deployment.weights_kept,
         layers_kept=deployment.layers_kept,
         experts=experts,

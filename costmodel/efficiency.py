@@ -32,12 +32,14 @@ CLASSES = (
 OLD_CLASS = {
     "serving": (2024.0, "serving-2023"),
     "tensorrt": (2024.5, "tensorrt-2023"),
-    "llama.cpp": (2024.2, "llama.cpp-2023"),
+    "llama.cpp": (2024.45, "llama.cpp-2023"),
 }
 SLUG_CLASS = {
     "fastertransformer": "ft",  # the static-batch ancestor of TensorRT-LLM
     "lmdeploy": "tensorrt-2023",  # TurboMind grew out of FasterTransformer
-    "megatron": "eager",
+    "megatron": "megatron",
+    "autoawq": "autoawq",
+    "ik_llama.cpp": "ik_llama.cpp",
 }
 
 
@@ -94,11 +96,18 @@ def parameters() -> dict[str, float]:
     return {row["name"]: float(row["value"]) for row in rows}
 
 
+# classes that share what they do not have of their own with a relative
+PARENT_CLASS = {
+    "serving-2023": "serving", "tensorrt-2023": "tensorrt", "llama.cpp-2023": "llama.cpp",
+    "ik_llama.cpp": "llama.cpp", "megatron": "eager", "autoawq": "fused",
+}  # fmt: skip
+
+
 def engine_value(values: Mapping[str, float], kind: str, engine: str, default: float) -> float:
-    """The value of an engine class, or of the class without its era (`serving-2023` → `serving`)."""
+    """The value of an engine class, or of the class it descends from (`serving-2023` → `serving`)."""
     found = values.get(f"{kind}.engine.{engine}")
-    if found is None and "-20" in engine:
-        found = values.get(f"{kind}.engine.{engine.rpartition('-')[0]}")
+    if found is None and engine in PARENT_CLASS:
+        found = values.get(f"{kind}.engine.{PARENT_CLASS[engine]}")
     return default if found is None else found
 
 
@@ -133,8 +142,17 @@ class Rates:
     step_s: float
     sequence_s: float
     expert_layer_s: float
+    expert_share: float  # of the multiplication rate that experts' small groups reach
+    mixer_layer_s: float  # state-space scan, per layer
+    prefill_s: float  # once per prompt pass, beyond step_s
+    score_factor: float  # traffic of an unfused S×S matrix over five 16-bit passes
+    latency_factor: float  # of a collective step over the link's own latency
+    stage_overlap: float  # share of a prompt's passes that stages of a split by layers overlap
+    thread_bytes_per_s: float  # one core of a CPU
+    thread_flops_per_s: float
     accumulates_16: bool  # FP16 accumulation where the device has a faster path for it
     integer_prefill: bool  # quantized weights are multiplied as INT8
+    widens_first: bool  # quantized weights are written out in 16 bits before a large multiplication
 
 
 @lru_cache(maxsize=4096)
@@ -146,27 +164,65 @@ def rates_for(hardware: Hardware, engine: Engine) -> Rates:
 def make_rates(values: Mapping[str, float], group: str, kind: str) -> Rates:
     """The rates of a device group under an engine class, from the values of data/efficiency.csv."""
     if kind == "roofline":
-        return Rates(kind, group, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, True, True)
+        return Rates(
+            kind,
+            group,
+            1.0,
+            1.0,
+            1.0,
+            1.0,
+            1.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            1.0,
+            0.0,
+            0.0,
+            1.0,
+            1.0,
+            1.0,
+            1e15,
+            1e15,
+            True,
+            True,
+            False,
+        )
 
     def get(name: str, default: float) -> float:
         return factor(values, name, group, kind, default)
 
-    ggml = kind.startswith("llama.cpp")
+    ggml = "llama.cpp" in kind
+    tensor_cores = group in ("nvidia-hbm", "nvidia-gddr", "nvidia-edge", "amd-hbm")
     return Rates(
         engine=kind,
         group=group,
         bandwidth_share=min(get("bandwidth", 0.75), HIGHEST_SHARE),
         kv_bandwidth_share=min(get("kv_bandwidth", 0.6), HIGHEST_SHARE),
         compute_share=min(get("compute", 0.6), HIGHEST_SHARE),
-        quantized_compute_share=min(get("quantized_compute", 0.5), HIGHEST_SHARE),
+        quantized_compute_share=min(get("compute", 0.6) * get("quantized", 0.8), HIGHEST_SHARE),
         attention_compute_share=min(get("attention_compute", 0.4), HIGHEST_SHARE),
         exposed_share=get("exposed", 0.1),
         half_tokens=get("half_tokens", 50.0),
-        layer_gap_s=get("layer_gap_s", 2e-5),
-        layer_host_s=get("layer_host_s", 0.0),
-        step_s=get("step_s", 3e-4),
+        layer_gap_s=engine_value(values, "layer_gap_s", kind, 2e-5),
+        layer_host_s=engine_value(values, "layer_host_s", kind, 0.0),
+        step_s=engine_value(values, "step_s", kind, 1e-3),
         sequence_s=get("sequence_s", 2e-6),
         expert_layer_s=get("expert_layer_s", 4e-5),
-        accumulates_16=ggml or kind in ("fused", "exllama", "mlc"),
-        integer_prefill=ggml,
+        expert_share=min(get("expert_compute", 1.0), 1.0),
+        mixer_layer_s=get("mixer_layer_s", 5e-5),
+        prefill_s=engine_value(values, "prefill_s", kind, 0.0),
+        score_factor=get("score_traffic", 1.0),
+        latency_factor=get("link_latency", 1.0),
+        stage_overlap=min(get("stage_overlap", 0.8), 1.0),
+        thread_bytes_per_s=get("thread_bytes_per_s", 2.4e10),
+        thread_flops_per_s=get("thread_flops_per_s", 1.2e11),
+        accumulates_16=ggml or kind in ("fused", "exllama", "mlc", "autoawq"),
+        # llama.cpp multiplies quantized weights as INT8 on CPUs and on GPUs without matrix units; with them it
+        # did so from mid-2024 on, before it wrote the weights out in 16 bits first. Metal kernels widen on the fly
+        integer_prefill=ggml and group != "apple" and (not tensor_cores or kind == "llama.cpp"),
+        widens_first=ggml and tensor_cores and kind == "llama.cpp-2023",
     )

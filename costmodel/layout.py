@@ -54,6 +54,11 @@ def link_kind(hardware: Hardware, interconnect: str | None) -> tuple[float, str]
     return bandwidth, kind
 
 
+def node_devices(group: str) -> float:
+    """Devices of one host, or of one fabric, of a device group."""
+    return NODE_DEVICES.get(group, NODE_DEFAULT)
+
+
 def has_gaps(value: Any) -> bool:
     """True for an array in which some cases leave the choice to the engine (None)."""
     return isinstance(value, np.ndarray) and value.dtype == object
@@ -88,7 +93,7 @@ def layout_of(hardware: Hardware, deployment: Deployment, engine: Engine, rates:
     tensor, pipeline = deployment.tensor_parallel, deployment.pipeline_parallel
     if has_gaps(tensor) or has_gaps(pipeline):
         return fill_gaps(hardware, deployment, engine, rates)
-    node = NODE_DEVICES.get(rates.group, NODE_DEFAULT)
+    node = node_devices(rates.group)
     if tensor is None and pipeline is None:
         if engine.layout in ("layer", "pipeline"):
             tensor, pipeline = 1.0, devices

@@ -31,6 +31,7 @@ class Shape:
     experts: Any
     active_experts: Any
     moe_layers: Any
+    mixer_layers: Any
     attention_layers: Any
     heads: Any
     kv_heads: Any
@@ -95,6 +96,7 @@ def shape_of(model: Model) -> Shape:
         experts=float(max(model.n_experts, 1)),
         active_experts=float(max(model.active_experts, 1)),
         moe_layers=float(layers.moe),
+        mixer_layers=float(layers.mixers),
         attention_layers=float(layers.attention),
         heads=float(model.heads),
         kv_heads=cache.kv_heads,

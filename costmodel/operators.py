@@ -17,6 +17,7 @@ from costmodel.numeric import maximum, minimum, where
 from costmodel.roofline import combine
 
 ACTIVATION_BYTES = 2.0  # activations between operators stay in 16 bits
+SMALL_ROWS = 8.0  # up to here kernels for vectors run, which have no tiles to fill
 NORM_TRANSFERS = 8.0  # hidden-sized reads and writes per layer: two norms, two residual additions
 
 
@@ -55,11 +56,17 @@ class Setup:
     step_s: Any  # per pass: sampling, scheduling
     sequence_s: Any  # per sequence and pass: sampling, detokenising
     expert_layer_s: Any  # routing: per MoE layer
+    expert_share: Any  # of the multiplication rate that experts' small groups reach
+    mixer_layer_s: Any  # per state-space layer
+    mixer_layers: Any
+    prefill_s: Any  # per prompt
+    score_factor: Any
+    stage_overlap: Any
     # weights
     weight_bytes: Any  # bytes per weight of the layers, as stored and read
     head_bytes: Any
     flops_share: Any  # share of a dense multiplication that is computed (structured sparsity)
-    dequantize_s_per_weight: Any  # extra device time per weight and pass beyond small batches
+    widen_s_per_weight: Any  # writing a weight out in 16 bits before a large multiplication
     weights_kept: Any
     layers_kept: Any
     experts: Any
@@ -82,7 +89,7 @@ def parallel_share(setup: Setup) -> Any:
 
 def linear(
     setup: Setup, name: str, params: Any, tokens: Any, *, read_share: Any = 1.0, flops_share: Any = 1.0,
-    bytes_per_weight: Any = None, count: Any = None, kept: Any = None,
+    bytes_per_weight: Any = None, count: Any = None, kept: Any = None, rate_share: Any = 1.0,
 ) -> Operator:  # fmt: skip
     """A group of matrix multiplications: 2 FLOPs per weight and token, each weight read once per pass.
 
@@ -92,13 +99,11 @@ def linear(
     weights = params * kept_weights / setup.tensor_parallel
     flops = FLOPS_PER_WEIGHT * weights * flops_share * tokens
     bytes_ = weights * read_share * (setup.weight_bytes if bytes_per_weight is None else bytes_per_weight)
-    compute_s = (
-        flops
-        * setup.flops_share
-        / setup.linear_flops_per_s
-        * (1.0 + setup.half_tokens / tokens * (tokens > 8.0))
-    )
-    compute_s = compute_s + weights * read_share * setup.dequantize_s_per_weight * minimum(tokens / 64.0, 1.0)
+    # rows per matrix: an expert multiplies only the tokens routed to it
+    rows = tokens * flops_share / read_share
+    compute_s = flops * setup.flops_share / (setup.linear_flops_per_s * rate_share)
+    compute_s = compute_s * (1.0 + setup.half_tokens / rows * (rows > SMALL_ROWS))
+    compute_s = compute_s + weights * read_share * setup.widen_s_per_weight * (rows > SMALL_ROWS)
     memory_s = bytes_ / setup.weight_bytes_per_s
     seconds = combine(compute_s, memory_s, setup.exposed_share)
     return Operator(
@@ -152,10 +157,11 @@ def run_pass(
     flops = flops * setup.layers_kept * layers_run / setup.tensor_parallel
     matrix_bytes = where(
         unfused_attention,
-        score_matrix_bytes(pairs=pairs, score_heads=shape.score_heads) / setup.tensor_parallel * setup.layers_kept, 0.0,
+        score_matrix_bytes(pairs=pairs, score_heads=shape.score_heads) * setup.score_factor
+        / setup.tensor_parallel * setup.layers_kept, 0.0,
     )  # fmt: skip
     compute_s = flops / setup.attention_flops_per_s
-    memory_s = (kv_bytes / attention_parallel + matrix_bytes) / setup.kv_bytes_per_s
+    memory_s = kv_bytes / attention_parallel / setup.kv_bytes_per_s + matrix_bytes / setup.weight_bytes_per_s
     operators.append(
         Operator(
             "attention", layers, flops * setup.tensor_parallel, (kv_bytes + matrix_bytes) * setup.tensor_parallel,
@@ -176,13 +182,15 @@ def run_pass(
         linear(
             setup, "experts", shape.expert_params * setup.experts / shape.experts, tokens, kept=kept,
             read_share=touched / setup.experts, flops_share=setup.active_experts / setup.experts,
-            count=shape.moe_layers,
+            count=shape.moe_layers, rate_share=setup.expert_share,
         )
     )  # fmt: skip
     router = linear(setup, "router", shape.router_params, tokens, kept=kept, count=shape.moe_layers,
                     bytes_per_weight=ACTIVATION_BYTES)  # fmt: skip
     routing_s = router.seconds + setup.expert_layer_s * shape.moe_layers * setup.layers_kept * layers_run
     operators.append(router._replace(seconds=routing_s))
+    scan_s = setup.mixer_layers * setup.mixer_layer_s * setup.layers_kept * layers_run
+    operators.append(Operator("state_scan", setup.mixer_layers, 0.0, 0.0, 0.0, 0.0, 0.0, scan_s))
 
     moved = (
         tokens

@@ -15,7 +15,7 @@ from costmodel.units import BITS_PER_BYTE
 
 # FLOP per byte of bandwidth where a data sheet states no rate at all (small CPUs): a multiply-add per loaded word
 FLOPS_PER_BYTE_UNKNOWN = 8.0
-KERNELS = ("naive", "tuned", "lut")
+KERNELS = ("naive", "tuned", "lut", "gemv")
 
 
 class Path(NamedTuple):
@@ -28,6 +28,9 @@ class Path(NamedTuple):
     head_bytes: float
     weight_only: bool  # narrower than 16 bits but multiplied in 16
     dequantize_factor: float  # time of the multiplication over that of plain 16-bit weights
+    widened_bytes: float  # traffic per weight of writing it out in 16 bits before a large multiplication
+    host_factor: float  # host time to issue a layer over that of plain weights
+    thread_factor: float  # rate of a CPU core over that of plain formats
 
 
 def peak_flops(hardware: Hardware, path: str, *, accumulates_16: bool = False) -> float:
@@ -84,6 +87,15 @@ def path_for(
     )  # fmt: skip
 
 
+def host_family(weights: Format) -> str:
+    """Formats that cost a Python framework alike: LLM.int8 splits off outliers, group-wise INT8 is GPTQ's."""
+    if not weights.is_quantized:
+        return "plain"
+    if weights.family == "int8":
+        return "gptq" if weights.group_size else "llm_int8"
+    return weights.family
+
+
 def make_path(
     values: Mapping[str, float],
     rates: Rates,
@@ -106,10 +118,9 @@ def make_path(
         bandwidth *= values.get(f"decode_scheme.{weights.scheme}", 1.0) * values.get(
             f"decode_kernel.{kernel}", 1.0
         )
-        if weight_only:
+        if weight_only and not rates.widens_first:
             dequantize = values.get(f"dequantize.{kernel}", 1.1)
-        elif weights.scheme == "lut":
-            share *= values.get("quantized_scheme.lut", 1.0)
+    small_tables = weights.scheme == "lut" and weights.bits_per_weight < 4.0
     return Path(
         path=path,
         flops_per_s=peak_flops(hardware, path, accumulates_16=rates.accumulates_16) * share,
@@ -118,6 +129,12 @@ def make_path(
         head_bytes=weights.head_bits / BITS_PER_BYTE,
         weight_only=weight_only,
         dequantize_factor=dequantize,
+        # read as stored, write 16 bits, read them back
+        widened_bytes=weights.bits_per_weight / BITS_PER_BYTE + 4.0
+        if weight_only and rates.widens_first
+        else 0.0,
+        host_factor=values.get(f"host_format.{host_family(weights)}", 1.0) if not ideal else 1.0,
+        thread_factor=values.get(f"thread_scheme.small_lut.{rates.engine}", 1.0) if small_tables else 1.0,
     )
 
 

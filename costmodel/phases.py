@@ -35,6 +35,7 @@ TERM_OF = {
     "lm_head": "lm_head",
     "experts": "experts",
     "router": "experts",
+    "state_scan": "elementwise",
     "all_reduce": "interconnect",
     "stage_transfer": "interconnect",
     "expert_exchange": "interconnect",
@@ -120,7 +121,7 @@ def prefill(
     device_s = total(terms)
     gaps, step = overheads(setup, device_s, sequences=sequences)
     terms["launch"] = gaps
-    terms["framework"] = step
+    terms["framework"] = step + setup.prefill_s
     terms["offload"] = offload_seconds(setup, deployment, device_s)
     single = isinstance(chunks, float) and chunks == 1.0
     if not single:
@@ -138,7 +139,8 @@ def prefill(
         # of the serial time (GPipe, Huang et al. 2019, arXiv:1811.06965)
         micro = maximum(ceiling(tokens / maximum(behaviour.stage_tokens, 1.0)), 1.0)
         stages = maximum(setup.pipeline_parallel, 1.0)
-        share = where(behaviour.stage_tokens > 0, (micro + stages - 1.0) / (micro * stages), 1.0)
+        ideal = (micro + stages - 1.0) / (micro * stages)
+        share = where(behaviour.stage_tokens > 0, 1.0 - setup.stage_overlap * (1.0 - ideal), 1.0)
         terms = {name: seconds * share for name, seconds in terms.items()}
     return Phase(total(terms), terms, operators, device_s=device_s * chunks)
 
@@ -170,7 +172,11 @@ def decode_step(
     parallel = where(behaviour.split_decode, 1.0, filled)
     if setup.ideal:
         parallel = 1.0
-    parallel = where(behaviour.unfused_decode, parallel / EAGER_DECODE_COPIES, parallel)
+    # … and repeats each cached head for the queries that share it
+    sharing = shape.heads / shape.kv_heads
+    copies = EAGER_DECODE_COPIES + 2.0 * sharing * (sharing > 1.0)
+    eager_rate = setup.weight_bytes_per_s / setup.kv_bytes_per_s / copies
+    parallel = where(behaviour.unfused_decode, eager_rate, parallel)
 
     def one(
         tokens: Any, pairs: Any, window_pairs: Any, verified: Any
