@@ -339,6 +339,7 @@ def finish_survey(connection: Connection, source_id: int, subject_record: int) -
 def load_surveys(session: Session) -> None:
     """Package data → Source, Work, Record, Identifier, Citation, Survey, Decision rows; the user's rows stay."""
     from ingest.curated import packaged_decisions, packaged_sources
+    from ingest.merging import keep_merged_slugs
     from ingest.rebuild import remove_packaged
 
     connection = session.connection()
@@ -348,6 +349,7 @@ def load_surveys(session: Session) -> None:
         ingest_records(
             session, source, references, subject=subject, origin=PACKAGED, commit=False, proposals=False
         )
+    keep_merged_slugs(connection)
     works = [row[0] for row in connection.execute(text("SELECT id FROM work ORDER BY id"))]
     propose(connection, Ids(connection), works, PACKAGED)
     session.flush()

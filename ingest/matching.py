@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import text
 
@@ -49,15 +49,27 @@ class NewRecord:
     keys: Keys = field(default_factory=Keys)
 
 
+class Restored(NamedTuple):
+    """A work that an undo brings back: the columns that do not follow from records."""
+
+    id: int
+    slug: str
+    origin: str
+    role: str = ""
+    role_reason: str = ""
+
+
 @dataclass(slots=True)
 class Plan:
-    """What resolving a batch will write, in this order."""
+    """What resolving a batch will write, in this order; `keep` and `restore` are a person's wishes."""
 
     created: dict[int, dict[str, Any]] = field(default_factory=dict)  # work → fields
     updated: dict[int, dict[str, Any]] = field(default_factory=dict)
     moves: dict[int, int] = field(default_factory=dict)  # record → work
     absorbed: dict[int, int] = field(default_factory=dict)  # work → the work that takes it
     touched: set[int] = field(default_factory=set)
+    keep: set[int] = field(default_factory=set)  # works whose id stays where several meet
+    restore: dict[str, Restored] = field(default_factory=dict)  # signature of the oldest record → work
 
 
 @dataclass(slots=True)
@@ -114,15 +126,13 @@ def resolve_pending(
 
 def write_plan(connection: Connection, plan: Plan, origin: str) -> None:
     """Works first, then what points to them."""
-    slugs = free_slugs(connection, plan.created)
-    insert_rows(
-        connection,
-        "work",
-        [
-            {"id": work, "slug": slugs[work], "origin": origin, **fields}
-            for work, fields in plan.created.items()
-        ],
-    )
+    back = {one.id: one for one in plan.restore.values() if one.id in plan.created}
+    slugs = free_slugs(connection, {work: one for work, one in plan.created.items() if work not in back})
+    rows = []
+    for work, fields in plan.created.items():
+        own = back[work]._asdict() if work in back else {"id": work, "slug": slugs[work], "origin": origin}
+        rows.append({"role": "", "role_reason": "", **own, **fields})
+    insert_rows(connection, "work", rows)
     update_works(connection, plan.updated)
     move_records(connection, plan.moves)
     for old, new in plan.absorbed.items():
@@ -227,16 +237,16 @@ def settle(
     claims: dict[int, list[int]] = defaultdict(list)
     for work in works:
         claims[cluster_of[anchors[work]]].append(work)
+    assigned: list[int] = []
     for number, cluster in enumerate(clusters):
-        held = claims.get(number, [])
+        held = sorted(claims.get(number, []), key=lambda work: (work not in plan.keep, work))
+        back = next(
+            (plan.restore[marks[index]].id for index in cluster if marks[index] in plan.restore), None
+        )
+        work = back or (held[0] if held else ids.next("work"))
         fields = work_fields([group.statements[marks[index]] for index in cluster])
-        if held:
-            work = held[0]
-            plan.absorbed.update(dict.fromkeys(held[1:], work))
-            plan.updated[work] = fields
-        else:
-            work = ids.next("work")
-            plan.created[work] = fields
+        (plan.updated if work in works else plan.created)[work] = fields
+        assigned.append(work)
         plan.touched.add(work)
         for index in cluster:
             mark = marks[index]
@@ -245,6 +255,9 @@ def settle(
             for old in group.stored.get(mark, ()):
                 if old != work:
                     plan.moves.update(dict.fromkeys(members[old, mark], work))
+    for work in works:
+        if work not in assigned:
+            plan.absorbed[work] = assigned[cluster_of[anchors[work]]]
 
 
 def cluster_group(group: Group, marks: list[str], decisions: Decisions) -> list[list[int]]:

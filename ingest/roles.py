@@ -53,7 +53,14 @@ def read_roles() -> tuple[RoleDecision, ...]:
 
 def load_roles(session: Session) -> None:
     """Write role and reason to every work; a work of the catalogue alone introduces its technique."""
-    found = decisions_by_work(WorkIndex(session).by_reference, read_roles())
+    by_hand = session.exec(
+        select(tables.Decision.id).where(
+            tables.Decision.origin == tables.USER, tables.Decision.kind == "same"
+        )
+    ).first()
+    found = decisions_by_work(
+        WorkIndex(session).by_reference, read_roles(), united_by_hand=by_hand is not None
+    )
     for work_id, decision in found.items():
         session.execute(
             update(tables.Work)
@@ -82,9 +89,12 @@ def load_roles(session: Session) -> None:
 
 
 def decisions_by_work(
-    by_reference: Mapping[str, int | None], decisions: Iterable[RoleDecision]
+    by_reference: Mapping[str, int | None],
+    decisions: Iterable[RoleDecision],
+    *,
+    united_by_hand: bool = False,
 ) -> dict[int, RoleDecision]:
-    """Work id → its decision.
+    """Work id → its decision. Where the user has merged works, the first line about them counts.
 
     Raises
     ------
@@ -97,6 +107,8 @@ def decisions_by_work(
         if work_id is None:
             raise DataError(f"work_roles.csv: no survey has the reference {decision.reference}")
         other = found.get(work_id)
+        if other is not None and united_by_hand:
+            continue
         if other is not None:
             raise DataError(
                 f"work_roles.csv: {other.reference} and {decision.reference} are one work; keep one of the lines"

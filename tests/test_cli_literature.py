@@ -1,0 +1,91 @@
+"""`kb references`, `dedupe`, `merge`, `unmerge` and provenance on the packaged database."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from kb.cli import cli
+from kb.store_provenance import provenance_of
+from kb.store_references import survey_references
+
+KEYS = ["number", "title", "first_author", "year", "arxiv_id", "doi", "url", "is_paper", "paper_id"]
+
+
+def run(database, *arguments, code=0):
+    result = CliRunner().invoke(cli, [*arguments, "--db", database])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize(("survey", "count"), [("zhou", 313), ("yuan", 254), ("park", 140)])
+def test_references_lists_every_row_in_the_surveys_order(database, survey, count):
+    rows = json.loads(run(database, "references", survey, "--json"))
+    assert [row["number"] for row in rows] == list(range(1, count + 1))
+    assert all(list(row)[: len(KEYS)] == KEYS for row in rows)
+    assert all(row["paper_id"] for row in rows)
+
+
+def test_an_unknown_survey_is_named_with_the_known_ones(database):
+    result = CliRunner().invoke(cli, ["references", "smith", "--db", database])
+    assert result.exit_code != 0 or "zhou" in str(result.exception)
+
+
+def test_a_row_that_only_prints_a_doi_shows_the_looked_up_title(reader):
+    rows = {row["number"]: row for row in survey_references(reader, "park")}
+    assert (
+        rows[58]["title"]
+        == "Efficient Memory Management for Large Language Model Serving with PagedAttention"
+    )
+    assert rows[58]["arxiv_id"] is None  # the row does not print it
+    assert rows[58]["doi"] == "10.1145/3600006.3613165"
+    assert rows[10]["url"].startswith("https://awsdocs-neuron")
+    assert not rows[10]["is_paper"]
+
+
+def test_a_blog_post_is_known_as_one_in_every_survey(reader):
+    """Yuan 55 shows only authors, year and title; Zhou 246 gives the address of the same post."""
+    yuan = {row["number"]: row for row in survey_references(reader, "yuan")}
+    zhou = {row["number"]: row for row in survey_references(reader, "zhou")}
+    assert yuan[55]["paper_id"] == zhou[246]["paper_id"]
+    assert not yuan[55]["is_paper"]
+
+
+def test_every_field_says_who_says_so(reader):
+    slug = next(row["paper_id"] for row in survey_references(reader, "zhou") if row["number"] == 192)
+    rows = provenance_of(reader, slug)
+    titles = [row for row in rows if row["field"] == "title"]
+    assert {(row["source"], row["locator"]) for row in titles} >= {
+        ("zhou", "192"),
+        ("yuan", "54"),
+        ("park", "33"),
+    }
+    assert [row["source"] for row in titles if row["chosen"]] == [
+        "park"
+    ]  # the spelling that kept its capitals
+    assert {row["value"] for row in rows if row["field"] == "cited by"} == {
+        "zhou-2024-survey",
+        "yuan-2024-llm-inference-unveiled",
+        "park-2024-inference",
+    }
+    assert all(
+        row["method"] and row["retrieved_at"] for row in rows if row["source"] in ("zhou", "yuan", "park")
+    )
+
+
+def test_the_packaged_literature_has_no_open_duplicates(database):
+    answer = json.loads(run(database, "dedupe", "--check", "--json"))
+    assert answer["proposals"] == []
+    assert answer["united_by"]["arxiv"] > 50
+
+
+def test_merge_and_unmerge_from_the_command_line(database, tmp_path):
+    import shutil
+
+    copy = str(tmp_path / "copy.sqlite")
+    shutil.copy(database, copy)
+    merged = json.loads(run(copy, "merge", "lin-2023-awq", "2210.17323", "--json"))
+    assert merged["absorbed"] == "frantar-2022-gptq"
+    undone = json.loads(run(copy, "unmerge", str(merged["id"]), "--json"))
+    assert undone["absorbed"] == "frantar-2022-gptq"
+    assert json.loads(run(copy, "show", "2210.17323", "--json"))["id"] == "frantar-2022-gptq"
