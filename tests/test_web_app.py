@@ -1,0 +1,264 @@
+"""The web face over the packaged database: shapes, errors, caching, safety."""
+
+import json
+import re
+
+import pytest
+
+PAGES = (
+    "/",
+    "/recommend?hardware=rtx-3090&model=llama-2-70b",
+    "/recommend",
+    "/search",
+    "/search?q=paged+attention",
+    "/techniques",
+    "/techniques?zhou=model&bottleneck=kv-bandwidth",
+    "/techniques/awq",
+    "/papers",
+    "/papers?q=attention&survey=zhou",
+    "/surveys",
+    "/surveys/zhou",
+    "/levels",
+    "/bottlenecks",
+    "/models",
+    "/models/llama-2-70b",
+    "/hardware",
+    "/hardware/rtx-3090",
+    "/engines",
+    "/api",
+)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_page_is_complete(web, path):
+    answer = web.get(path)
+    assert answer.status_code == 200
+    body = answer.text
+    assert body.count("<h1") == 1
+    assert '<html lang="en">' in body and '<main class="wrap" id="main">' in body
+    assert not re.search(r"<[^>]+\sstyle=", body), "inline styles break the content policy"
+    assert not re.search(r"<script(?![^>]*\ssrc=)", body), "inline scripts break the content policy"
+    assert "None" not in re.sub(r"<[^>]+>", " ", body), "a missing value is shown as a Python word"
+
+
+def test_policy_and_no_outside_assets(web):
+    answer = web.get("/")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert "access-control-allow-origin" not in answer.headers
+    assert not re.search(r'(?:src|href)="https?://[^"]*\.(?:js|css)', answer.text)
+
+
+@pytest.mark.parametrize("path", ["/", "/techniques/awq", "/api/v1/techniques?limit=3"])
+def test_etag_answers_304(web, path):
+    first = web.get(path)
+    tag = first.headers["etag"]
+    again = web.get(path, headers={"if-none-match": tag})
+    assert again.status_code == 304 and again.content == b"" and again.headers["etag"] == tag
+    other = web.get(path, headers={"if-none-match": 'W/"something-else"'})
+    assert other.status_code == 200 and other.text == first.text
+
+
+def test_head_has_no_body(web):
+    answer = web.head("/techniques")
+    assert answer.status_code == 200 and answer.content == b""
+    assert int(answer.headers["content-length"]) > 1000
+
+
+def test_compressed_only_for_those_who_ask(web):
+    plain = web.get("/techniques", headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    small = web.get("/techniques", headers={"accept-encoding": "gzip"})
+    assert small.headers["content-encoding"] == "gzip" and small.text == plain.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/api/v1/nope", 404, "not-found"),
+        ("GET", "/api/v1/papers/no-such-paper", 404, "not-found"),
+        ("GET", "/api/v1/techniques/no-such-technique", 404, "not-found"),
+        ("DELETE", "/api/v1/techniques", 405, "method-not-allowed"),
+        ("GET", "/api/v1/techniques?limit=0", 422, "invalid-value"),
+        ("GET", "/api/v1/techniques?limit=201", 422, "invalid-value"),
+        ("GET", "/api/v1/techniques?cursor=!!", 422, "invalid-query"),
+        ("GET", "/api/v1/techniques?colour=red", 422, "invalid-query"),
+        ("GET", "/api/v1/recommend?hardware=rtx3900&model=70b", 422, "unknown-name"),
+        ("GET", "/api/v1/recommend?hardware=rtx-3090", 422, "invalid-value"),
+        ("GET", "/api/v1/estimate?hardware=rtx-3090&model=70b&batch=0", 422, "invalid-value"),
+        ("GET", "/api/v1/estimate?hardware=rtx-3090&model=70b&objective=ttft", 422, "invalid-value"),
+        ("GET", "/api/v1/estimate?hardware=rtx-3090&model=%2Fetc%2Fpasswd", 422, "unknown-name"),
+    ],
+)
+def test_errors_have_one_shape(web, method, path, status, code):
+    answer = web.request(method, path)
+    assert answer.status_code == status
+    body = answer.json()
+    assert set(body) == {"error"} and set(body["error"]) == {"code", "message", "hint", "field"}
+    assert body["error"]["code"] == code
+    assert body["error"]["message"] and "Traceback" not in answer.text and "SELECT" not in answer.text
+
+
+@pytest.mark.parametrize("body", ["", "[]", "3", "{", '"x"', "null"])
+def test_bodies_that_are_no_object(web, body):
+    answer = web.post("/api/v1/recommend", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 422 and answer.json()["error"]["message"]
+
+
+def test_error_pages_name_the_nearest(web):
+    answer = web.get("/techniques/awqq")
+    assert answer.status_code == 404
+    assert 'href="/techniques/awq"' in answer.text and answer.headers["content-type"].startswith("text/html")
+
+
+def test_a_faulty_question_keeps_the_form_and_shows_no_figures(web):
+    answer = web.get("/recommend?hardware=rtx3900&model=llama-2-70b&batch=7")
+    assert answer.status_code == 422
+    assert 'value="rtx3900"' in answer.text and 'value="7"' in answer.text
+    assert "Decode speed" not in answer.text and "rtx-3090" in answer.text
+
+
+def test_unknown_parameters_are_noticed(web):
+    assert "does not know colour" in web.get("/techniques?colour=red").text
+
+
+@pytest.mark.parametrize(
+    ("alias", "kind"),
+    [
+        ("2306.00978", "papers"),
+        ("arXiv:2306.00978v5", "papers"),
+        ("https://arxiv.org/abs/2306.00978", "papers"),
+    ],
+)
+def test_aliases_lead_to_the_canonical_address(web, alias, kind):
+    answer = web.get(f"/{kind}/{alias}", follow_redirects=False)
+    assert answer.status_code == 301 and answer.headers["location"].startswith(f"/{kind}/")
+    assert web.get(answer.headers["location"]).status_code == 200
+
+
+def test_every_work_and_technique_has_a_page(web, library):
+    """A sample over the whole alphabet; each page is found under the slug that lists print."""
+    snapshot = library.snapshot()
+    for work in snapshot.works[::40]:
+        assert web.get(f"/papers/{work['slug']}").status_code == 200, work["slug"]
+    for technique in snapshot.techniques[::40]:
+        assert web.get(f"/techniques/{technique['slug']}").status_code == 200, technique["slug"]
+
+
+def test_cursors_reach_every_item_once(web):
+    seen, url = [], "/api/v1/papers?limit=150"
+    while url:
+        answer = web.get(url)
+        body = answer.json()
+        seen += [item["id"] for item in body["items"]]
+        found = re.fullmatch(r'<([^>]+)>; rel="next"', answer.headers.get("link", ""))
+        assert bool(found) == bool(body["next"])
+        url = found[1] if found else None
+    assert len(seen) == len(set(seen)) == body["total"]
+
+
+def test_same_numbers_on_every_face(web, library):
+    """REST, the page and the service agree for the same question."""
+    from recommender.service import recommend
+
+    question = {"hardware": "rtx-3090", "model": "llama-2-70b"}
+    expected = recommend(library.reader(), question).as_dict()
+    posted = web.post("/api/v1/recommend", json=question).json()
+    got = web.get("/api/v1/recommend", params=question).json()
+    assert posted == got == json.loads(json.dumps(expected))
+    page = web.get("/recommend", params=question).text
+    from web.formats import milliseconds, ratio
+
+    for option in expected["recommendations"][:5]:
+        assert milliseconds(option["estimate"]["e2e_ms"]) in page
+        assert ratio(option["gain"]["latency"]) in page
+    assert len(expected["rejected"]) > 0 and f"{len(expected['rejected']):,} technique" in page
+
+
+def test_sweep_streams_one_row_per_combination(web):
+    body = {
+        "hardware": "rtx-3090",
+        "model": "llama-2-7b",
+        "batch": [1, 2, 4],
+        "weight_format": ["fp16", "int4"],
+    }
+    answer = web.post("/api/v1/sweep", json=body)
+    rows = [json.loads(line) for line in answer.text.splitlines()]
+    assert [(row["batch"], row["weight_format"]) for row in rows] == [
+        (batch, form) for batch in (1, 2, 4) for form in ("fp16", "int4")
+    ]
+    single = web.get("/api/v1/estimate?hardware=rtx-3090&model=llama-2-7b&batch=2&weight_format=int4").json()
+    assert rows[3]["tpot_ms"] == pytest.approx(single["tpot_ms"])
+    linked = web.get("/api/v1/sweep?hardware=rtx-3090&model=llama-2-7b&batch=1,2,4&weight_format=fp16,int4")
+    assert linked.text == answer.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "KV-cache",
+        "FlashAttention-2",
+        "LLM.int8()",
+        "QuIP#",
+        "C++",
+        '"',
+        "'",
+        "\U0001f525",
+        "a" * 10_000,
+        "*",
+        "-",
+        "OR",
+        "%",
+    ],
+)
+def test_search_never_fails(web, query):
+    assert web.get("/search", params={"q": query}).status_code == 200
+    assert web.get("/papers", params={"q": query}).status_code == 200
+    assert web.get("/api/v1/search", params={"q": query}).status_code == 200
+
+
+def test_openapi_describes_everything(web):
+    document = web.get("/api/v1/openapi.json").json()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert operation.get("summary") and operation.get("description"), f"{method} {path}"
+            for parameter in operation.get("parameters", []):
+                assert parameter["in"] == "path" or parameter.get("description"), (
+                    f"{path} {parameter['name']}"
+                )
+    body = document["paths"]["/api/v1/recommend"]["post"]["requestBody"]["content"]["application/json"]
+    assert body["examples"] and body["schema"]["additionalProperties"] is False
+
+
+def test_get_changes_nothing(web, library):
+    """Every GET of the application leaves the database's contents as they were."""
+    reader = library.reader()
+    before = (
+        reader.one("SELECT COUNT(*) AS n, MAX(id) AS last FROM record"),
+        reader.one("PRAGMA data_version"),
+    )
+    for path in (*PAGES, "/api/v1/techniques", "/api/v1/search?q=x", "/api/v1/health"):
+        web.get(path)
+    assert before == (
+        reader.one("SELECT COUNT(*) AS n, MAX(id) AS last FROM record"),
+        reader.one("PRAGMA data_version"),
+    )
+
+
+def test_pages_stay_within_the_budget(web):
+    for path in PAGES:
+        answer = web.get(path, headers={"accept-encoding": "gzip"})
+        assert int(answer.headers["content-length"]) <= 25_000, path
+
+
+def test_first_view_needs_four_requests_and_sixty_kilobytes(web):
+    total, page = 0, web.get("/recommend?hardware=rtx-3090&model=llama-2-70b")
+    total += int(page.headers["content-length"])
+    assets = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)
+    assets = [asset for asset in dict.fromkeys(assets) if not asset.startswith("/static/plot")]
+    assert len(assets) <= 3
+    for asset in assets:
+        answer = web.get(asset, headers={"accept-encoding": "gzip"})
+        assert "immutable" in answer.headers["cache-control"]
+        total += int(answer.headers["content-length"])
+    assert total <= 60_000

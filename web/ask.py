@@ -1,0 +1,163 @@
+"""Scenarios out of query strings and bodies: one reading for pages and API, and a guard against file names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from costmodel.catalogue import all_engines, all_hardware, all_models
+from costmodel.errors import UnknownName
+from costmodel.units import GB, GIB
+from recommender.question import OBJECTIVES, TRAINING, Question
+from web.formats import bytes_text, parameters, si
+from web.urls import Pairs, pairs_of
+
+DEFAULTS: dict[str, Any] = {
+    name: getattr(Question(hardware="", model=""), name)
+    for name in Question.__dataclass_fields__
+    if name not in ("hardware", "model")
+}
+FIELDS = ("hardware", "model", *DEFAULTS)
+SCENARIO_FIELDS = FIELDS[: FIELDS.index("objective")]
+LISTS = ("using",)
+EXAMPLE = {"hardware": "rtx-3090", "model": "llama-2-70b"}
+
+OBJECTIVE_NAMES = {
+    "latency": "fastest complete reply",
+    "tpot": "fastest tokens",
+    "ttft": "fastest first token",
+    "throughput": "most tokens per second",
+    "memory": "least memory",
+    "cost": "lowest cost per token",
+}
+TRAINING_NAMES = {
+    "none": "none at all",
+    "calibration": "calibration (minutes)",
+    "finetune": "fine-tuning",
+    "pretrain": "pre-training",
+}
+FLAGS = {
+    "hardware": "--hw",
+    "weight_format": "--weights",
+    "kv_format": "--kv",
+    "activation_format": "--activations",
+    "tensor_parallel": "--tp",
+    "pipeline_parallel": "--pp",
+    "expert_parallel": "--ep",
+    "cache_hit_rate": "--cache-hit",
+    "acceptance_rate": "--acceptance",
+}
+
+
+def check_names(values: Mapping[str, Any]) -> None:
+    """The command line reads models and devices from files; whoever asks over HTTP must not make us read any."""
+    for name, suffix in (("model", ".json"), ("hardware", ".toml")):
+        for text in str(values.get(name) or "").split("+"):
+            if text.strip().lower().endswith((suffix, ".json", ".toml")) or looks_like_path(text.strip()):
+                raise UnknownName(
+                    name, text[:80], [], hint="a file works on the command line only; here give a name"
+                )
+
+
+def looks_like_path(text: str) -> bool:
+    if text.startswith(("/", "./", "../", "~", "\\")):
+        return True
+    try:
+        return "/" in text and Path(text).exists()
+    except (OSError, ValueError):
+        return True
+
+
+def question_of(values: Mapping[str, Any]) -> Question:
+    """A checked question; empty fields count as absent."""
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    check_names(given)
+    return Question.from_mapping(given)
+
+
+def state_pairs(question: Question) -> Pairs:
+    """The question as a query string without defaults, lists as one comma-separated value."""
+    values = question.scenario()
+    for name in LISTS:
+        values[name] = ",".join(values.get(name) or ())
+    return pairs_of({name: values[name] for name in FIELDS}, {**DEFAULTS, "using": ""})
+
+
+def command_line(question: Question, command: str = "kb recommend") -> str:
+    """The equal command; switches stand alone."""
+    words = [command]
+    for name, value in state_pairs(question):
+        flag = FLAGS.get(name, "--" + name.replace("_", "-"))
+        if name == "stack":
+            continue
+        words.append(flag if value == "1" and DEFAULTS.get(name) is False else f"{flag} {value}")
+    return " ".join(words)
+
+
+@lru_cache(maxsize=1)
+def hardware_options() -> tuple[tuple[str, str], ...]:
+    """(slug, what a reader recognises it by) of every device."""
+    return tuple(
+        (
+            slug,
+            f"{device.name} · {device.memory_bytes / GIB:.0f} GiB · {device.bandwidth_bytes_per_s / GB:,.0f} GB/s",
+        )
+        for slug, device in sorted(all_hardware().items())
+    )
+
+
+@lru_cache(maxsize=1)
+def model_options() -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (slug, f"{model.name} · {parameters(model.total_params)} parameters")
+        for slug, model in sorted(all_models().items())
+    )
+
+
+@lru_cache(maxsize=1)
+def engine_options() -> tuple[tuple[str, str], ...]:
+    return tuple((slug, engine.name) for slug, engine in all_engines().items())
+
+
+def form_context(values: Mapping[str, Any], error_field: str | None = None) -> dict[str, Any]:
+    """What the form template needs: filled values, options, the field at fault."""
+    filled = {name: values.get(name, DEFAULTS.get(name)) for name in FIELDS}
+    using = filled.get("using") or ""
+    filled["using"] = using if isinstance(using, str) else ",".join(using)
+    return {
+        "ask": {name: "" if value is None else value for name, value in filled.items()},
+        "ask_defaults": DEFAULTS,
+        "error_field": error_field,
+        "hardware_options": hardware_options(),
+        "model_options": model_options(),
+        "engine_options": engine_options(),
+        "objectives": [(each, OBJECTIVE_NAMES.get(each, each)) for each in OBJECTIVES],
+        "trainings": [(each, TRAINING_NAMES.get(each, each)) for each in TRAINING],
+        "more_open": any(
+            filled[name] not in (DEFAULTS[name], "", None, ())
+            for name in DEFAULTS
+            if name
+            not in (
+                "batch",
+                "input_tokens",
+                "output_tokens",
+                "objective",
+                "devices",
+                "using",
+                "why_not",
+                "top",
+                "stack",
+            )
+        )
+        or bool(filled["using"]),
+    }
+
+
+def device_line(slug: str) -> str:
+    device = all_hardware()[slug]
+    peak = device.flops.get("fp16") or device.flops.get("bf16")
+    return (
+        f"{bytes_text(device.memory_bytes)}, {si(device.bandwidth_bytes_per_s, 'B/s')}, {si(peak, 'FLOP/s')}"
+    )
