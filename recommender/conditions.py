@@ -1,0 +1,335 @@
+"""From the printed conditions of a reported figure to a scenario. What was not printed is filled and said so.
+
+A row of effects.csv names a model, a device, a batch and lengths as its source prints them ("LLaMA-2-7B",
+"A100 (memory size not stated)", "MT-bench"). Rules here read kinds of texts, never single rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from costmodel.errors import CostModelError
+from recommender.errors import RecommenderError
+
+
+class Unpriced(RecommenderError):
+    """A row whose conditions cannot be rebuilt; the message says why."""
+
+    code = "unpriced"
+
+
+@dataclass
+class Conditions:
+    """A rebuilt scenario. `assumed` lists what the source did not print."""
+
+    model: str
+    hardware: str
+    engine: str
+    devices: int = 1
+    batch: int = 1
+    baseline_batch: int | None = None  # where the baseline ran another one
+    batch_is_maximum: bool = False
+    input_tokens: int = 512
+    output_tokens: int = 256
+    assumed: list[str] = field(default_factory=list)
+
+
+# Models that the catalogue lacks, by what stands nearest: the same dimensions or the model they were tuned from.
+MODEL_ALIASES: tuple[tuple[str, str], ...] = (
+    (r"^zephyr|^mistral.*(7b|$)", "mistral-7b"),
+    (r"^mistral.*24b", "mistral-small-24b"),
+    (r"^(vicuna|koala|alpaca|longchat|wizardlm|guanaco|stable-?vicuna).*\b7b", "llama-7b"),
+    (r"^(vicuna|koala|alpaca|longchat|wizardlm|guanaco|stable-?vicuna).*\b13b", "llama-13b"),
+    (r"^(vicuna|koala|alpaca|longchat|wizardlm|guanaco|stable-?vicuna).*\b(30|33)b", "llama-30b"),
+    (r"^vicuna$", "llama-7b"),
+    (r"^bitnet.*3b", "open-llama-3b"),
+    (r"^lwm|^yarn|^llama-?2-?7b-32k", "llama-2-7b"),
+    (r"^gpt-?3\b|^175b", "opt-175b"),
+    (r"^chinchilla", "llama-2-70b"),
+    (r"^gpt-?2-?(s|small|base)?$", "gpt2"),
+    (r"^gpt-?2-?xl|^gpt-?2 1\.5b", "gpt2-xl"),
+    (r"^llama-?2\b", "llama-2-7b"),
+    (r"^llama-?3\b", "llama-3-8b"),
+)
+SIZES: tuple[tuple[float, str], ...] = (
+    (1.1, "tinyllama-1.1b"),
+    (3, "open-llama-3b"),
+    (7, "llama-2-7b"),
+    (8, "llama-3.1-8b"),
+    (13, "llama-2-13b"),
+    (33, "llama-30b"),
+    (70, "llama-2-70b"),
+    (175, "opt-175b"),
+)
+
+# Engine by what the baseline, the configuration or the source say, first match.
+ENGINES: tuple[tuple[str, str], ...] = (
+    (r"tensorrt|trt-?llm", "tensorrt-llm"),
+    (r"tinychat", "tinychat"),
+    (r"turbomind|lmdeploy", "lmdeploy"),
+    (r"autoawq", "autoawq"),
+    (r"sglang", "sglang"),
+    (r"\bvllm\b", "vllm"),
+    (r"gpt-?fast", "gpt-fast"),
+    (r"fastertransformer", "fastertransformer"),
+    (r"deepspeed|\bmii\b|fastgen", "deepspeed"),
+    (r"llama\.?cpp|t-mac|gguf", "llama.cpp"),
+    (r"\bmlc\b", "mlc-llm"),
+    (r"exl2|exllama", "exllamav2"),
+    (r"\btgi\b|text-generation-inference", "tgi"),
+    (r"\bhf\b|hugging ?face|transformers|eager", "hf"),
+    (r"\borca\b", "vllm"),
+    (r"accelerate|flexgen|zero-inference", "hf"),
+)
+
+# Mean lengths (prompt, answer) of data sets that sources name instead of lengths.
+DATASETS: tuple[tuple[str, int, int, str], ...] = (
+    (r"sharegpt", 161, 338, "vLLM paper, arXiv:2309.06180, figure 11"),
+    (r"alpaca", 19, 58, "vLLM paper, arXiv:2309.06180, figure 11"),
+    (r"gsm8k", 2366, 150, "LLMLingua, arXiv:2310.05736, table 1: full-shot prompt"),
+    (r"mt-?bench|5 tasks|spec-?bench|chat", 128, 256, "assumed: one question and its answer"),
+    (r"humaneval|code", 150, 200, "assumed"),
+    (r"cnn|daily", 800, 100, "assumed"),
+    (r"xsum|summar|longbench", 1000, 100, "assumed"),
+)
+
+# Serving tests keep this many requests in flight where the source states a rate, prompts or a burst instead.
+SERVING_BATCH = 64
+DEFAULT_LENGTHS = {"decode": (128, 256), "e2e": (512, 256), "prefill": (1024, 1), "serving": (512, 256)}
+
+
+def rebuild(row: Mapping[str, Any]) -> Conditions:
+    """The scenario of one reported figure. Raises Unpriced with the reason."""
+    assumed: list[str] = []
+    if re.search(r"\b\d+ threads?\b", _text(row, "config")):
+        raise Unpriced("the cost model prices whole devices, not a number of threads")
+    hardware = find_device(row, assumed)
+    model = find_language_model(row, assumed)
+    engine = find_runtime(row, assumed)
+    batch, maximum = find_batch(row, assumed)
+    pair = re.search(r"\((\d+) vs\.? (\d+)\)", _text(row, "batch"))
+    if pair:
+        batch, maximum = int(pair[1]), False
+    prompt, answer = find_lengths(row, assumed)
+    devices = find_count(row, assumed)
+    return Conditions(
+        model=model,
+        hardware=hardware,
+        engine=engine,
+        devices=devices,
+        batch=batch,
+        baseline_batch=int(pair[2]) if pair else None,
+        batch_is_maximum=maximum,
+        input_tokens=prompt,
+        output_tokens=answer,
+        assumed=assumed,
+    )
+
+
+def _text(row: Mapping[str, Any], *names: str) -> str:
+    return " ".join(str(row.get(name) or "") for name in names)
+
+
+def bare(text: str) -> str:
+    """Without remarks in brackets."""
+    return re.sub(r"\s+", " ", re.sub(r"\([^)]*\)", " ", text)).strip()
+
+
+def find_device(row: Mapping[str, Any], assumed: list[str]) -> str:
+    """The device's slug."""
+    from costmodel.catalogue import find_hardware
+
+    text = bare(_text(row, "hardware"))
+    if not text or re.search(r"not stated|\bgpu$|^gpus?\b|^nvidia$|^api$|state|simulat", text.lower()):
+        assumed.append("hardware: A100-80GB")
+        return "a100-80gb-sxm"
+    parts = [part.strip() for part in re.split(r"\s*(?:/|\+|,|\bor\b|\band\b)\s*", text) if part.strip()]
+    if len(parts) > 1:
+        assumed.append(f"hardware: {parts[0]} of {text!r}")
+    for spelling in device_spellings([text, *parts]):
+        try:
+            found = find_hardware(spelling)
+        except CostModelError:
+            continue
+        if found.alternatives and "not stated" in _text(row, "hardware"):
+            assumed.append(f"hardware: {found.slug}")
+        return found.slug
+    raise Unpriced(f"no device of the catalogue is {text!r}", hint="see: kb list hardware", field="hardware")
+
+
+def device_spellings(texts: list[str]) -> list[str]:
+    """What to look up: known other names first, then the text with fewer and fewer of its last words."""
+    found: list[str] = []
+    for text in texts:
+        name = re.sub(r"^\d+\s*x\s*|\s+x\s*\d+$", "", text, flags=re.I)
+        alias = next((slug for pattern, slug in DEVICE_ALIASES if re.search(pattern, name.lower())), None)
+        words = name.split()
+        found += [alias] if alias else []
+        found += [" ".join(words[:count]) for count in range(len(words), 0, -1)]
+    return found
+
+
+DEVICE_ALIASES: tuple[tuple[str, str], ...] = (
+    (r"orin", "jetson-agx-orin-64gb"),
+    (r"^tpu( v4)?$", "tpu-v4"),
+    (r"surface book 3", "cpu-x86-4c8t-avx2"),
+    (r"raspberry pi 5", "cpu-raspberry-pi-5"),
+    (r"m2 ultra", "m2-ultra-76c"),
+    (r"\ba800", "a100-80gb-sxm"),
+    (r"\bh800", "h100-sxm"),
+    (r"^(single )?24 ?gb|^single gpu", "rtx-4090"),
+)
+
+
+def find_language_model(row: Mapping[str, Any], assumed: list[str]) -> str:
+    """The model's slug; a size alone means the Llama model of that size."""
+    from costmodel.catalogue import find_model
+
+    whole = bare(_text(row, "model"))
+    text = re.split(r"\s*(?:/|\+|,|;|\bversus\b|\bvs\b|\bwith\b|\bon\b)\s*", whole)[0].strip()
+    text = re.sub(r"\s+(int4|int8|fp8|w2|w3|w4|w8)$", "", text, flags=re.I)
+    lowered = text.lower()
+    words = text.split()
+    spellings = [" ".join(words[:count]) for count in range(len(words), 0, -1)]
+    plain = re.sub(r"[-_ ]?(chat|instruct|base|awq|gptq|hf)\b.*", "", text, flags=re.I)
+    for spelling in (*spellings[:1], plain):
+        if spelling:
+            try:
+                return find_model(spelling).slug
+            except CostModelError:
+                continue
+    for pattern, slug in MODEL_ALIASES:
+        if re.search(pattern, lowered) and _is_known(slug):
+            assumed.append(f"model: {text} as {slug}")
+            return slug
+    for spelling in spellings[1:]:
+        if re.search(r"\d", spelling):
+            try:
+                return find_model(spelling).slug
+            except CostModelError:
+                continue
+    size = re.search(r"(\d+(?:\.\d+)?)\s*b\b", lowered)
+    if size:
+        wanted = float(size[1])
+        near, slug = min(SIZES, key=lambda item: abs(item[0] - wanted) / wanted)
+        if abs(near - wanted) <= 0.3 * wanted:
+            assumed.append(f"model: {text} as {slug}")
+            return slug
+    if not lowered or re.search(
+        r"^(any|several.*|.*\bllms?|not stated.*|opt|llama|dense|.*class|linear layers)$", lowered
+    ):
+        assumed.append("model: llama-2-7b")
+        return "llama-2-7b"
+    raise Unpriced(f"no model of the catalogue is {whole!r}", hint="see: kb list models", field="model")
+
+
+def _is_known(slug: str) -> bool:
+    from costmodel.catalogue import all_models
+
+    return slug in all_models()
+
+
+def find_runtime(row: Mapping[str, Any], assumed: list[str]) -> str:
+    """The engine's slug: what the baseline says, else the configuration, else the usual one for such a test."""
+    for names in (("baseline",), ("config",), ("source", "notes")):
+        text = _text(row, *names).lower()
+        for pattern, slug in ENGINES:
+            if re.search(pattern, text):
+                return slug
+    if re.search(r"\bcpu\b|raspberry|m[1-4] (max|ultra|pro)|surface", _text(row, "hardware").lower()):
+        assumed.append("engine: llama.cpp")
+        return "llama.cpp"
+    if re.search(r"autoregressive|vanilla", _text(row, "baseline").lower()):
+        assumed.append("engine: hf")
+        return "hf"
+    if _text(row, "level") == "serving":
+        assumed.append("engine: vllm")
+        return "vllm"
+    # Papers on kernels and formats time their own compiled loop, not a Python one.
+    assumed.append("engine: gpt-fast")
+    return "gpt-fast"
+
+
+def find_batch(row: Mapping[str, Any], assumed: list[str]) -> tuple[int, bool]:
+    """(batch, whether each side runs the largest that fits)."""
+    text = _text(row, "batch").strip().lower()
+    if re.fullmatch(r"\d+", text):
+        return max(1, int(text)), False
+    if text.startswith("max"):
+        return SERVING_BATCH, True
+    number = re.match(r"(\d+)\b(?!\s*(qps|req|prompts|tok))", text)
+    if number and not re.search(r"up to|sweep", text):
+        high = re.match(r"\d+\s*-\s*(\d+)", text)
+        if high:
+            assumed.append(f"batch: {number[1]} of {text!r}")
+        return max(1, int(number[1])), False
+    concurrency = re.search(r"concurrency\s*=?\s*(\d+)", text)
+    if concurrency:
+        return int(concurrency[1]), False
+    many = re.search(r"prompts|req|qps|burst|serving|slo|high|workload|offline|multi", text)
+    if many or _text(row, "level") == "serving":
+        single = re.search(r"\b(qps\s*=?\s*1|1 qps)\b", text)
+        batch = 1 if single else SERVING_BATCH
+        assumed.append(f"batch: {batch}")
+        return batch, False
+    assumed.append("batch: 1")
+    return 1, False
+
+
+def find_lengths(row: Mapping[str, Any], assumed: list[str]) -> tuple[int, int]:
+    """(prompt tokens, answer tokens)."""
+    kind = {"prefill_speedup": "prefill", "ttft_reduction": "prefill", "decode_speedup": "decode"}.get(
+        _text(row, "metric"), "serving" if _text(row, "level") == "serving" else "e2e"
+    )
+    prompt, answer = DEFAULT_LENGTHS[kind]
+    texts = _text(row, "input_tokens").strip().lower(), _text(row, "output_tokens").strip().lower()
+    for pattern, mean_in, mean_out, source in DATASETS:
+        if re.search(pattern, texts[0]) or (not texts[0] and re.search(pattern, texts[1])):
+            prompt, answer = mean_in, mean_out
+            assumed.append(f"lengths: {mean_in} in, {mean_out} out ({source})")
+            break
+    named = any(item.startswith("lengths") for item in assumed)
+    found_in, found_out = None if named else first_length(texts[0]), first_length(texts[1])
+    if found_in is None and texts[0] == "short":
+        found_in = 16
+    if found_in is None and texts[0].startswith("long"):
+        found_in = 16384
+        assumed.append("input: 16384")
+    if found_in is None and not any(item.startswith(("lengths", "input")) for item in assumed):
+        assumed.append(f"input: {prompt}")
+    if found_out is None and kind != "prefill" and not any(item.startswith("lengths") for item in assumed):
+        assumed.append(f"output: {answer}")
+    return found_in if found_in is not None else prompt, found_out if found_out is not None else answer
+
+
+def first_length(text: str) -> int | None:
+    """512, 1k, 16k, "1200/2600" (the first), "up to 64k" (the largest named).
+
+    >>> first_length("1k"), first_length("1200/2600"), first_length("up to 64k"), first_length("ShareGPT")
+    (1024, 1200, 65536, None)
+    """
+    found = re.search(r"(\d+(?:\.\d+)?)\s*(k)?\b", text)
+    if not found or re.search(r"[a-z]\d|\d[a-jl-z]", text):
+        return None
+    value = float(found[1]) * (1024 if found[2] else 1)
+    return max(1, round(value))
+
+
+def find_count(row: Mapping[str, Any], assumed: list[str]) -> int:
+    """How many devices."""
+    text = _text(row, "n_devices").strip()
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    beside = re.search(r"(?:^|\s)(\d+)\s*x\s*\D|x\s*(\d+)\b", _text(row, "hardware"))
+    if beside:
+        return int(beside[1] or beside[2])
+    if text:
+        first = re.match(r"\d+", text)
+        if first and int(first[0]) > 0:
+            assumed.append(f"devices: {first[0]}")
+            return int(first[0])
+    assumed.append("devices: 1")
+    return 1
