@@ -191,6 +191,8 @@ def assemble(
         prefill_s=rates.prefill_s,
         score_factor=rates.score_factor,
         stage_overlap=rates.stage_overlap,
+        mixed_overlap=rates.mixed_overlap,
+        grouped_reads=rates.grouped_reads,
         weight_bytes=path.weight_bytes * bytes_share,
         head_bytes=path.head_bytes,
         flops_share=flops_share,

@@ -148,6 +148,8 @@ class Rates:
     score_factor: float  # traffic of an unfused S×S matrix over five 16-bit passes
     latency_factor: float  # of a collective step over the link's own latency
     stage_overlap: float  # share of a prompt's passes that stages of a split by layers overlap
+    mixed_overlap: float  # of the shorter of decoding and prompt work, hidden in a mixed step
+    grouped_reads: float  # 0: a shared cache head is read once; 1: once per query head
     thread_bytes_per_s: float  # one core of a CPU
     thread_flops_per_s: float
     accumulates_16: bool  # FP16 accumulation where the device has a faster path for it
@@ -218,6 +220,8 @@ def make_rates(values: Mapping[str, float], group: str, kind: str) -> Rates:
         score_factor=get("score_traffic", 1.0),
         latency_factor=get("link_latency", 1.0),
         stage_overlap=min(get("stage_overlap", 0.8), 1.0),
+        mixed_overlap=min(get("mixed_overlap", 0.4), 1.0),
+        grouped_reads=min(get("grouped_reads", 0.05), 1.0),
         thread_bytes_per_s=get("thread_bytes_per_s", 2.4e10),
         thread_flops_per_s=get("thread_flops_per_s", 1.2e11),
         accumulates_16=ggml or kind in ("fused", "exllama", "mlc", "autoawq"),

@@ -123,6 +123,28 @@ class Times:
     decode_operators: list[Operator]
 
 
+ADMITTED_TOKENS = 8192.0  # prompt tokens that a step admits where the engine sets no chunk size
+
+
+def _admitted(
+    setup: Setup, workload: Workload, deployment: Deployment, behaviour: Behaviour, sequences: Any, prompt: Any,
+    cached: Any,
+) -> tuple[Phase, Any]:  # fmt: skip
+    """Prefill of the requests that a full batch admits in one step, and how many they are.
+
+    In steady state B requests of n output tokens end and begin at B / n per step; their prompts share a pass as far
+    as its token budget goes.
+    """
+    budget = where(behaviour.chunk_tokens > 0, maximum(behaviour.chunk_tokens, 1.0), ADMITTED_TOKENS)
+    new = maximum(prompt - cached, 1.0)
+    arriving = sequences / maximum(workload.output_tokens, 1.0)
+    group = maximum(minimum(arriving, budget / new), 1.0)
+    phase = prefill(
+        setup, workload, deployment, behaviour, sequences=group, prompt_tokens=prompt, cached_tokens=cached
+    )
+    return phase, group
+
+
 def _phases(
     setup: Setup, workload: Workload, deployment: Deployment, behaviour: Behaviour, sequences: Any
 ) -> tuple[Phase, Phase, Any, Any, Any]:
@@ -193,10 +215,17 @@ def times_of(
         decode_terms = {name: seconds * deployment.output_kept for name, seconds in decode_terms.items()}
     pure_s = total(decode_terms)
     mixes = behaviour.continuous & ~_boolean(deployment.disaggregated)
-    overlap = where(behaviour.chunk_tokens > 0, minimum(step.device_s, first.device_s) * 0.5, 0.0)
-    mixed = throughput.interference_seconds(
-        sequences=sequences, prefill_s=prefill_s, output_tokens=workload.output_tokens, hidden_s=overlap
-    )
+    mixed: Any = 0.0
+    if not (_scalar(sequences) and sequences <= 1.0) and not (_zero(behaviour.continuous)):
+        group, size = _admitted(setup, workload, deployment, behaviour, sequences, prompt, cached)
+        # in a mixed step the prompt's multiplications use the weights that the decoding reads anyway
+        hidden = setup.mixed_overlap * minimum(step.device_s, group.device_s)
+        mixed = throughput.interference_seconds(
+            sequences=sequences,
+            prefill_s=group.seconds / size,
+            output_tokens=workload.output_tokens,
+            hidden_s=hidden / size,
+        )
     decode_terms["prefill_of_others"] = where(mixes, mixed, 0.0)
     tpot_s = total(decode_terms)
     ttft_s = prefill_s

@@ -62,6 +62,8 @@ class Setup:
     prefill_s: Any  # per prompt
     score_factor: Any
     stage_overlap: Any
+    mixed_overlap: Any  # share of the shorter of decoding and prompt work that a mixed step hides
+    grouped_reads: Any  # how far a kernel reads a shared cache head once per query head instead of once
     # weights
     weight_bytes: Any  # bytes per weight of the layers, as stored and read
     head_bytes: Any
@@ -161,7 +163,11 @@ def run_pass(
         / setup.tensor_parallel * setup.layers_kept, 0.0,
     )  # fmt: skip
     compute_s = flops / setup.attention_flops_per_s
-    memory_s = kv_bytes / attention_parallel / setup.kv_bytes_per_s + matrix_bytes / setup.weight_bytes_per_s
+    repeated = 1.0 + setup.grouped_reads * (shape.heads / shape.kv_heads - 1.0) * (1.0 if decode else 0.0)
+    memory_s = (
+        kv_bytes * repeated / attention_parallel / setup.kv_bytes_per_s
+        + matrix_bytes / setup.weight_bytes_per_s
+    )
     operators.append(
         Operator(
             "attention", layers, flops * setup.tensor_parallel, (kv_bytes + matrix_bytes) * setup.tensor_parallel,

@@ -69,9 +69,14 @@ def largest_batch(case: Case) -> float:
         context_tokens=case.context_tokens,
     )  # fmt: skip
     tensor = case.deployment.tensor_parallel or 1.0
-    layout = _Tensor(tensor)
-    found = memory.memory(case.model, case.hardware, work, case.deployment, case.engine, layout)
-    return float(min(max(found.max_batch, 1.0), MOST_SEQUENCES.get(case.kind, 512.0)))
+    found = memory.memory(case.model, case.hardware, work, case.deployment, case.engine, _Tensor(tensor))
+    most = found.max_batch
+    if case.engine.family == "tensorrt":
+        # the pool takes a share of what is free once the engine is loaded, not of the whole memory
+        capacity = case.devices * case.hardware.memory_bytes
+        free = capacity - found.overhead_bytes - found.weights_bytes - found.activation_bytes
+        most = free * case.engine.memory_share / max(found.kv_cache_bytes, 1.0)
+    return float(min(max(np.floor(most), 1.0), MOST_SEQUENCES.get(case.kind, 512.0)))
 
 
 @dataclass(slots=True)
