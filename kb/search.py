@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -11,15 +10,18 @@ from typing import Any
 from kb.errors import InvalidQuery
 from kb.reader import Reader, Row
 from kb.search_backends import BACKENDS, Backend
+from kb.search_facets import FACETS, count_facets, facets_by_sql
 from kb.search_query import FACET_FIELDS, Clause, Filter, Query, Term, lookups, parse_query, words
+from kb.search_suggest import did_you_mean
 from kb.store import encode_cursor
 from kb.text import fold
 
 SORTS = ("relevance", "year", "cited", "title")
 TYPES = ("paper", "technique", "survey", "model", "hardware")
-FACETS = ("type", "level", "bottleneck", "phase", "training", "survey", "kind", "role", "year")
 MAX_LIMIT = 200
 SNIPPET_CHARACTERS = 160
+MAX_IN_MEMORY = 5000  # hits that are sorted and counted here; beyond, by the database
+MAX_EXACT = 10
 EXACT_SCORE = 100.0  # above any text score: an identifier or a full name is what was meant
 
 ORDERS = {
@@ -79,34 +81,34 @@ def search(
     offset = max(0, int(offset))
     query = parse_query(text)
     notes = list(query.notes)
-    backend = backend_of(reader)
-    wanted = [*filter_clauses(filters or {})]
-    exact = find_exact(reader, query, wanted, backend, notes) if query.lookups else []
-
-    clauses: Sequence[Clause] = query.clauses
-    selection = select(reader, backend, [*clauses, *wanted], notes)
-    total = count(reader, selection)
+    state = index_state(reader)
+    backend = BACKENDS[state["search_backend"]]
+    wanted = filter_clauses(filters or {})
+    exact = find_exact(reader, query, wanted, backend) if query.lookups else []
+    selection = select(reader, backend, [*query.clauses, *wanted], notes)
+    hits = find_hits(reader, selection, sort) if query.clauses or wanted or not text.strip() else []
+    if not hits and not query.clauses and text.strip():
+        notes.append("nothing to search for: type a word, a name or an identifier")
     relaxed = False
-    if total == 0:
-        for looser, note in relaxations(clauses):
+    if not hits and not exact:
+        for looser, note in relaxations(query.clauses):
             attempt = select(reader, backend, [*looser, *wanted], [])
-            found = count(reader, attempt)
-            if found:
-                selection, total, relaxed = attempt, found, True
+            hits = find_hits(reader, attempt, sort)
+            if hits:
+                selection, relaxed = attempt, True
                 notes.append(note)
                 break
-    if clauses or wanted or not text.strip():
-        rows = page(reader, selection, sort, limit + len(exact), offset)
-    else:  # something was typed, but there is no letter or digit in it
-        rows, total = [], 0
-        notes.append("nothing to search for: type a word, a name or an identifier")
-    suggestion = did_you_mean(reader, backend, query, total, relaxed)
-    if exact:
-        ids = {row["id"] for row in exact}
-        extra = count_outside(reader, selection, ids) if total else len(ids)
-        total += extra
-        rows = exact + [row for row in rows if row["id"] not in ids] if offset == 0 else rows
-        rows = rows[:limit]
+    suggestion = None
+    if not exact and (relaxed or not hits):
+        suggestion = did_you_mean(reader, backend, state, query)
+    if len(hits) > MAX_IN_MEMORY:
+        total, rows, counts = large(reader, selection, sort, limit, offset, exact, facets)
+    else:
+        first = dict(exact)
+        order = [*exact, *((i, score) for i, score in hits if i not in first)]
+        total = len(order)
+        rows = documents(reader, order[offset : offset + limit])
+        counts = count_facets(reader, state, [i for i, _score in order]) if facets else []
     needles = [word for term in query.terms for word in term.words]
     answer: dict[str, Any] = {
         "total": total,
@@ -116,18 +118,59 @@ def search(
         "notes": notes,
     }
     if facets:
-        answer["facets"] = count_facets(reader, selection) if total else []
+        answer["facets"] = counts
     return answer
 
 
-def backend_of(reader: Reader) -> Backend:
+def index_state(reader: Reader) -> dict[str, str]:
+    """What identifies the index in this database at this moment."""
     try:
-        found = reader.one("SELECT value FROM meta WHERE key = 'search_backend'")
+        found = {
+            row["key"]: row["value"]
+            for row in reader.rows(
+                "SELECT key, value FROM meta WHERE key IN ('search_backend', 'search_version', 'data_digest')"
+            )
+        }
     except Exception:
-        found = None
-    if found is None:
+        found = {}
+    if "search_backend" not in found:
         raise InvalidQuery("the search index has not been built", hint="run: kb db upgrade")
-    return BACKENDS[found["value"]]
+    return found
+
+
+Hits = list[tuple[int, float]]
+
+
+def find_hits(reader: Reader, selection: Selection, sort: str) -> Hits:
+    """(document, score) in order, one more than MAX_IN_MEMORY at most."""
+    tail = f"ORDER BY {ORDERS[sort]} LIMIT {MAX_IN_MEMORY + 1}"
+    rows = reader.rows(selection.sql(f"d.id AS id, {selection.score} AS score", tail), selection.parameters)
+    return [(row["id"], row["score"]) for row in rows]
+
+
+def documents(reader: Reader, hits: Hits) -> list[Row]:
+    """The documents of some hits, in their order."""
+    if not hits:
+        return []
+    listed = ", ".join(str(i) for i, _score in hits)
+    found = {
+        row["id"]: row
+        for row in reader.rows(f"SELECT {COLUMNS} FROM search_document d WHERE d.id IN ({listed})")
+    }
+    return [{**found[i], "score": score} for i, score in hits if i in found]
+
+
+def large(
+    reader: Reader, selection: Selection, sort: str, limit: int, offset: int, exact: Hits, facets: bool
+) -> tuple[int, list[Row], list[dict[str, Any]]]:
+    """Total, page and facet counts of a result too large to hold: the database does all of it."""
+    ids = {i for i, _score in exact}
+    total = count(reader, selection) + (count_outside(reader, selection, ids) if ids else 0)
+    order = f"ORDER BY {ORDERS[sort]} LIMIT {limit} OFFSET {offset}"
+    rows = reader.rows(selection.sql(f"{COLUMNS}, {selection.score} AS score", order), selection.parameters)
+    if ids and offset == 0:
+        rows = [*documents(reader, exact), *(row for row in rows if row["id"] not in ids)][:limit]
+    return total, rows, facets_by_sql(reader, selection) if facets else []
 
 
 def filter_clauses(filters: Mapping[str, Sequence[str]]) -> list[Clause]:
@@ -267,131 +310,19 @@ def count_outside(reader: Reader, selection: Selection, ids: set[int]) -> int:
 COLUMNS = "d.id, d.type, d.key, d.title, d.authors, d.venue, d.year, d.surveys, d.body"
 
 
-def page(reader: Reader, selection: Selection, sort: str, limit: int, offset: int) -> list[Row]:
-    order = f"ORDER BY {ORDERS[sort]} LIMIT {limit} OFFSET {offset}"
-    return reader.rows(selection.sql(f"{COLUMNS}, {selection.score} AS score", order), selection.parameters)
-
-
-def find_exact(
-    reader: Reader, query: Query, wanted: Sequence[Clause], backend: Backend, notes: list[str]
-) -> list[Row]:
+def find_exact(reader: Reader, query: Query, wanted: Sequence[Clause], backend: Backend) -> Hits:
     """Records that the whole query names: by identifier, key, survey number or full title."""
     for key in query.lookups:
+        if not reader.one("SELECT 1 AS yes FROM search_key WHERE value = :key LIMIT 1", {"key": key}):
+            continue
         selection = select(reader, backend, wanted, [])
         selection.where.append(
             f"d.id IN (SELECT document_id FROM search_key WHERE value = {selection.bind(key)})"
         )
-        rows = page(reader, selection, "relevance", 10, 0)
-        if rows:
-            return [{**row, "score": EXACT_SCORE + row["score"]} for row in rows]
+        hits = find_hits(reader, selection, "relevance")[:MAX_EXACT]
+        if hits:
+            return [(i, EXACT_SCORE + score) for i, score in hits]
     return []
-
-
-def count_facets(reader: Reader, selection: Selection) -> list[dict[str, Any]]:
-    """For every facet its values among the results, the most frequent first."""
-    grouped: dict[str, list[dict[str, Any]]] = {name: [] for name in FACETS}
-    head = f"WITH {', '.join([*selection.ctes, f'chosen AS ({without_ctes(selection)})'])} "
-    rows = reader.rows(
-        f"{head}SELECT f.name AS name, f.value AS value, count(*) AS n FROM chosen c "
-        "JOIN search_facet f ON f.document_id = c.id WHERE f.name <> 'technique' GROUP BY f.name, f.value "
-        "UNION ALL SELECT 'year', CAST(year AS VARCHAR(8)), count(*) FROM chosen WHERE year IS NOT NULL GROUP BY year",
-        selection.parameters,
-    )
-    for row in rows:
-        if row["name"] in grouped:
-            grouped[row["name"]].append({"value": row["value"], "count": row["n"]})
-    for name, values in grouped.items():
-        if name == "year":
-            values.sort(key=lambda v: v["value"], reverse=True)
-        else:
-            values.sort(key=lambda v: (-v["count"], v["value"]))
-    return [{"name": name, "values": values} for name, values in grouped.items() if values]
-
-
-def without_ctes(selection: Selection) -> str:
-    bare = Selection([], selection.source, selection.score, selection.where, selection.parameters)
-    return bare.sql("d.id AS id, d.year AS year")
-
-
-def did_you_mean(reader: Reader, backend: Backend, query: Query, total: int, relaxed: bool) -> str | None:
-    """The query with unknown words replaced by the closest known ones, where that finds something."""
-    if total and not relaxed:
-        return None
-    changed = query.text.replace("\0", " ")
-    found = False
-    for term in query.terms[:6]:
-        for word in term.words:
-            if len(word) < 3 or len(word) > 40 or (term.prefix and word == term.words[-1]):
-                continue
-            better = closest_word(word, backend.candidates(reader, word))
-            if better:
-                pattern = re.compile(re.escape(word), re.IGNORECASE)
-                replaced = pattern.sub(better, changed, count=1)
-                found = found or replaced != changed
-                changed = replaced
-    if not found or changed.strip() == query.text.strip():
-        return None
-    notes: list[str] = []
-    again = parse_query(changed)
-    return changed if count(reader, select(reader, backend, again.clauses, notes)) else None
-
-
-def closest_word(
-    word: str, candidates: Callable[[], Sequence[tuple[str, int]]] | Sequence[tuple[str, int]]
-) -> str | None:
-    """The closest known word within two edits (one for short words), the more frequent one of equals.
-
-    >>> closest_word("quantisation", [("quantization", 80), ("quantile", 2)])
-    'quantization'
-    >>> closest_word("kvcache", [("kv", 9), ("cache", 7)])
-    'kv cache'
-    """
-    listed = candidates() if callable(candidates) else candidates
-    known = dict(listed)
-    if word in known:
-        return None
-    allowed = 1 if len(word) <= 4 else 2
-    best: tuple[int, int, str] | None = None
-    for other, documents in listed:
-        if abs(len(other) - len(word)) > allowed:
-            continue
-        distance = edit_distance(word, other, allowed)
-        if distance <= allowed and (best is None or (distance, -documents, other) < best):
-            best = (distance, -documents, other)
-    if best is not None and best[0] <= 1:
-        return best[2]
-    halves = [
-        (min(known[word[:cut]], known[word[cut:]]), f"{word[:cut]} {word[cut:]}")
-        for cut in range(2, len(word) - 1)
-        if word[:cut] in known and word[cut:] in known
-    ]
-    if halves:
-        return max(halves)[1]
-    return best[2] if best else None
-
-
-def edit_distance(a: str, b: str, most: int) -> int:
-    """Insertions, deletions, substitutions and swaps of neighbours; `most + 1` as soon as it is more.
-
-    >>> edit_distance("flashatention", "flashattention", 2), edit_distance("awq", "gptq", 2), edit_distance("tset", "test", 1)
-    (1, 3, 1)
-    """
-    letters = set(a) ^ set(b)
-    if len(letters) > 2 * most:
-        return most + 1
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, start=1):
-        last, row = row, [i]
-        for j, y in enumerate(b, start=1):
-            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y))
-            if before and j > 1 and x == b[j - 2] and a[i - 2] == y:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        if min(row) > most:
-            return most + 1
-        before = last
-    return row[-1]
 
 
 def result(row: Row, needles: Sequence[str]) -> dict[str, Any]:

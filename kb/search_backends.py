@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # title, other spellings of the title, authors, venue, body
 WEIGHTS = "10.0, 6.0, 4.0, 1.5, 1.0"
 COLUMNS = {"title": "{title other}", "author": "author", "venue": "venue"}
-MAX_CANDIDATES = 200_000
+MAX_CANDIDATES = 50_000
+MAX_TITLES = 20_000
 
 
 class Backend(Protocol):
@@ -26,7 +27,9 @@ class Backend(Protocol):
 
     def condition(self, selection: Selection, term: Term) -> str: ...
 
-    def candidates(self, reader: Reader, word: str) -> list[tuple[str, int]]: ...
+    def frequency(self, reader: Reader, word: str) -> int: ...
+
+    def candidates(self, reader: Reader, word: str) -> tuple[list[tuple[str, int]], bool]: ...
 
 
 class Fts5:
@@ -65,22 +68,21 @@ class Fts5:
         match = selection.bind(self.term(term))
         return f"d.id IN (SELECT rowid FROM search_fts WHERE search_fts MATCH {match})"
 
-    def candidates(self, reader: Reader, word: str) -> list[tuple[str, int]]:
-        """Known words of nearly the same length; in a large vocabulary only those with the same first letter,
-        where most misspelled words are right."""
-        known = reader.one("SELECT doc FROM search_vocabulary WHERE term = :word", {"word": word})
-        if known is not None:
-            return [(word, known["doc"])]
-        rows = reader.rows(
-            f"SELECT term, doc FROM search_vocabulary WHERE length(term) <= :longest LIMIT {MAX_CANDIDATES}",
-            {"longest": len(word) + 2},
-        )
-        if len(rows) == MAX_CANDIDATES:
+    def frequency(self, reader: Reader, word: str) -> int:
+        found = reader.one("SELECT doc FROM search_vocabulary WHERE term = :word", {"word": word})
+        return int(found["doc"]) if found else 0
+
+    def candidates(self, reader: Reader, word: str) -> tuple[list[tuple[str, int]], bool]:
+        """Known words, and whether these are all. Of a large vocabulary only those with the same first letter are
+        read, where most misspelled words are right."""
+        rows = reader.rows(f"SELECT term, doc FROM search_vocabulary LIMIT {MAX_CANDIDATES + 1}")
+        complete = len(rows) <= MAX_CANDIDATES
+        if not complete:
             rows = reader.rows(
-                "SELECT term, doc FROM search_vocabulary WHERE term >= :low AND term < :high AND length(term) <= :longest",
-                {"low": word[0], "high": chr(ord(word[0]) + 1), "longest": len(word) + 2},
+                "SELECT term, doc FROM search_vocabulary WHERE term >= :low AND term < :high",
+                {"low": word[0], "high": chr(ord(word[0]) + 1)},
             )
-        return [(row["term"], row["doc"]) for row in rows]
+        return [(row["term"], row["doc"]) for row in rows], complete
 
 
 class Plain:
@@ -114,12 +116,19 @@ class Plain:
                     scores.append(f"CASE WHEN {self.condition(selection, in_title)} THEN 10.0 ELSE 1.0 END")
         selection.score = f"({' + '.join(scores)})"
 
-    def candidates(self, reader: Reader, word: str) -> list[tuple[str, int]]:
+    def frequency(self, reader: Reader, word: str) -> int:
+        pattern = {"pattern": f"% {word} %"}
+        return len(reader.rows("SELECT id FROM search_document WHERE folded LIKE :pattern LIMIT 10", pattern))
+
+    def candidates(self, reader: Reader, word: str) -> tuple[list[tuple[str, int]], bool]:
+        """The words of the titles that are cited most."""
         found: dict[str, int] = {}
-        for row in reader.rows("SELECT title FROM search_document ORDER BY surveys DESC, id LIMIT 20000"):
+        for row in reader.rows(
+            f"SELECT title FROM search_document ORDER BY surveys DESC, id LIMIT {MAX_TITLES}"
+        ):
             for other in set(words(row["title"])):
                 found[other] = found.get(other, 0) + 1
-        return sorted(found.items())
+        return sorted(found.items()), True
 
 
 BACKENDS: dict[str, Any] = {"fts5": Fts5(), "plain": Plain()}

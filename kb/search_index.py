@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kb.reader import loads
-from kb.search_query import spellings, words
+from kb.search_query import spellings, split_name, words
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -39,6 +39,7 @@ SQLITE_TABLES = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS search_fts USING fts5(title, other, author, venue, body)",
     "CREATE VIRTUAL TABLE IF NOT EXISTS search_vocabulary USING fts5vocab(search_fts, 'row')",
 )
+CITED = "SELECT c.cited_id, s.slug, c.number FROM citation c JOIN survey s ON s.work_id = c.citing_id WHERE c.cited_id IN"
 COLUMNS = ("title", "other", "author", "venue", "body")
 
 # Added to the text score, so that of two equal matches the one that people look for more often comes first.
@@ -131,6 +132,8 @@ def execute(connection: Connection, sql: str, parameters: Any = None) -> Sequenc
 
 
 def create(connection: Connection) -> None:
+    if not meta(connection, "search_backend"):
+        set_meta(connection, "search_backend", "fts5" if connection.dialect.name == "sqlite" else "plain")
     for statement in TABLES:
         execute(connection, statement)
     if has_fts5(connection):
@@ -207,6 +210,8 @@ def add(connection: Connection, documents: Sequence[dict[str, Any]]) -> None:
                 {"id": number, "name": name, "value": value} for value in dict.fromkeys(values) if value
             ]
         names = {document["key"].lower(), " ".join(words(document["title"])), *document["keys"]}
+        if len(pieces := split_name(document["title"])) <= 4:  # "flash attention" names FlashAttention
+            names.add(" ".join(pieces))
         names.update(" ".join(words(alias)) for alias in document["aliases"])
         keys += [{"id": number, "value": value} for value in sorted(names) if value]
     execute(
@@ -273,16 +278,19 @@ def author_text(authors: Any) -> str:
 def survey_documents(connection: Connection) -> list[dict[str, Any]]:
     rows = execute(
         connection,
-        "SELECT s.slug, s.name, w.id, w.slug, w.title, w.authors, w.venue, w.year, w.abstract FROM survey s "
+        "SELECT s.slug, s.name, w.id, w.slug, w.title, w.authors, w.venue, w.year, w.abstract, w.survey_count FROM survey s "
         "JOIN work w ON w.id = s.work_id ORDER BY s.slug",
     )
     found = []
-    for slug, name, work_id, work_slug, title, authors, venue, year, abstract in rows:
+    for slug, name, work_id, work_slug, title, authors, venue, year, abstract, surveys in rows:
         keys = [work_slug.lower(), *identifier_keys(connection, [work_id]).get(work_id, [])]
+        cited = select_in(connection, CITED, [work_id])
+        keys += [f"{survey}:{number}" for _work, survey, number in cited if number is not None]
         found.append(
             make(
                 "survey", slug, title, work_id=work_id, authors=author_text(authors), venue=venue, year=year,
-                body=abstract, aliases=[name], keys=keys,
+                body=abstract, aliases=[name], keys=keys, surveys=surveys,
+                facets={"survey": [survey for _work, survey, _number in cited]},
             )
         )  # fmt: skip
     return found
@@ -350,7 +358,7 @@ def work_documents(
     facets: dict[int, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for work_id, survey, number in select_in(
         connection,
-        "SELECT c.cited_id, s.slug, c.number FROM citation c JOIN survey s ON s.work_id = c.citing_id WHERE c.cited_id IN",
+        CITED,
         ids,
     ):
         facets[work_id]["survey"].append(survey)

@@ -49,7 +49,7 @@ def spellings(text: str) -> list[str]:
     """Other ways to type the words of a title, kept beside them in the index.
 
     >>> spellings("FlashAttention-2"), spellings("Llama 2 and QuIP#")
-    (['flashattention2', 'flash', 'attention'], ['quipsharp', 'qu', 'ip', 'llama2'])
+    (['flashattention2', 'flash', 'attention', 'flashattention2'], ['quipsharp', 'qu', 'ip', 'llama2'])
     """
     found: list[str] = []
     for token in WITH_SYMBOLS.findall(text):
@@ -67,6 +67,15 @@ def spellings(text: str) -> list[str]:
         if left.isalpha() and right.isdigit():
             found.append(left + right)
     return found
+
+
+def split_name(text: str) -> list[str]:
+    """The words of a name with its inner capitals taken apart.
+
+    >>> split_name("FlashAttention"), split_name("SmoothQuant+")
+    (['flash', 'attention'], ['smooth', 'quant'])
+    """
+    return [fold(piece) for part in WORD.findall(text) for piece in CAMEL.findall(part)]
 
 
 def symbol_word(token: str) -> str:

@@ -45,7 +45,10 @@ def fill(session):
         session.add(models.Source(slug=slug, kind="survey", title=slug))
         session.flush()
         session.add(models.Survey(slug=slug, work_id=work.id, name=slug.title()))
-        surveys[slug] = work.id
+        subject = models.Record(source_id=1, locator=f"{slug}:subject", work_id=work.id)
+        session.add(subject)
+        session.flush()
+        surveys[slug] = (work.id, subject.id)
     for slug, title, authors, year, cited, abstract, arxiv in WORKS:
         names = [{"family": family, "given": given} for family, given in authors]
         work = models.Work(
@@ -73,8 +76,15 @@ def fill(session):
             one = models.Record(source_id=1, locator=f"{survey}:{number}", work_id=work.id)
             session.add(one)
             session.flush()
+            work_id, subject_id = surveys[survey]
             session.add(
-                models.Citation(citing_id=surveys[survey], cited_id=work.id, record_id=one.id, number=number)
+                models.Citation(
+                    citing_record_id=subject_id,
+                    citing_id=work_id,
+                    cited_id=work.id,
+                    record_id=one.id,
+                    number=number,
+                )
             )
     session.add(models.Level(scheme="zhou", path="model", name="Model-level optimization"))
     session.add(models.Level(scheme="zhou", path="model/quantization", name="Quantization"))
