@@ -190,6 +190,7 @@ def single(
         gain=item.gain,
         break_even=break_even,
         engine=assessments.situation.engine,
+        shipped=knowledge.shipped_by(item.slug),
         loss=loss,
         makes_it_fit=makes_it_fit,
     )
@@ -222,7 +223,7 @@ def single(
         papers=papers(slugs, knowledge),
         evidence=evidence(slugs, assessments),
         mechanism=technique.mechanism,
-        rank_discount=discount([technique]),
+        rank_discount=discount([item.slug], knowledge),
         meets_slo=meets_slo(assessments, item.index),
         member_gains={member.slug: member.gain for member in group},
     )
@@ -238,15 +239,15 @@ def meets_slo(assessments: Assessments, index: int) -> bool | None:
     )
 
 
-def discount(techniques: Sequence[Technique]) -> float:
+def discount(slugs: Iterable[str], knowledge: Knowledge) -> float:
     """The techniques' discounts together."""
     return sum(
         rank.discount(
-            shipped=bool(technique.engines),
-            lossless=technique.lossless.value,
-            training=technique.training.value,
+            shipped=bool(knowledge.shipped_by(slug)),
+            lossless=knowledge.techniques[slug].lossless.value,
+            training=knowledge.techniques[slug].training.value,
         )
-        for technique in techniques
+        for slug in slugs
     )
 
 

@@ -56,6 +56,7 @@ class Assessments:
     baseline: Priced  # alone, as a scalar
     priced: Priced
     candidates: list[Fields]
+    in_place: frozenset[str]  # techniques and mechanisms in use, by the user's word or built into the engine
     items: dict[str, Assessment] = field(default_factory=dict)
 
     @property
@@ -95,14 +96,20 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         changes[slug], index[slug] = change, where[key]
     priced = price(situation, candidates)
     columns = rank.gains(priced.metrics_at(0), priced.metrics)
+    in_place = names_in_place(situation, knowledge, changes)
     found = Assessments(
-        situation=situation, knowledge=knowledge, baseline=baseline, priced=priced, candidates=candidates
+        situation=situation,
+        knowledge=knowledge,
+        baseline=baseline,
+        priced=priced,
+        candidates=candidates,
+        in_place=in_place,
     )
     for slug, technique in knowledge.techniques.items():
         i = index[slug]
         gain = {name: rank.number(column[i]) for name, column in columns.items()}
         spread = spread_of(changes[slug])
-        against = rules.refusals(technique, changes[slug], situation, knowledge)
+        against = rules.refusals(technique, changes[slug], situation, knowledge, in_place)
         against += outcome_refusals(found, i, gain, spread, told=bool(against))
         if not against:
             against = rules.filter_refusals(technique, situation)
@@ -116,6 +123,19 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
             refusals=tuple(against),
         )
     return found
+
+
+def names_in_place(
+    situation: Situation, knowledge: Knowledge, changes: Mapping[str, Fields]
+) -> frozenset[str]:
+    """What runs already: techniques given as in use, and those whose effects the engine's defaults cover."""
+    slugs = set(situation.using)
+    slugs |= {
+        slug
+        for slug, technique in knowledge.techniques.items()
+        if technique.effects and effects.is_covered(changes[slug], situation.base)
+    }
+    return frozenset(slugs | {knowledge.techniques[slug].mechanism for slug in slugs} - {""})
 
 
 def host_overrides(technique: Technique, baseline: Priced) -> Fields:

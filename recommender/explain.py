@@ -6,7 +6,7 @@ the same sentence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recommender import text
@@ -15,6 +15,8 @@ from taxonomy.model import Lossless, Technique, Training
 
 # A term below this share of a step does not decide anything and is not worth a number.
 WORTH_SAYING = 0.015
+# A term that stays and takes this share of a phase caps what can be gained.
+WORTH_CAPPING = 0.15
 
 
 def phase_of(objective: str, priced: Priced, index: int = 0) -> str:
@@ -157,16 +159,23 @@ def why(
     sentence = (
         f"{what} is {priced.bound(phase, 0)}-bound: {text.percent(share)} of {text.seconds(before)} is {said}"
     )
+    plural = "fall" if said in text.PLURAL else "falls"
+    sentence = sentence.replace(f" is {said}", f" are {said}") if said in text.PLURAL else sentence
     cuts = [item for item in moved if item[2] < item[1]]
     adds = [item for item in moved if item[2] > item[1]]
     if cuts and cuts[0][0] == chief:
-        sentence += f", which falls from {text.seconds(cuts[0][1])} to {text.seconds(cuts[0][2])}"
+        sentence += f", which {plural} from {text.seconds(cuts[0][1])} to {text.seconds(cuts[0][2])}"
     elif cuts:
         name = term_name(priced, phase, cuts[0][0])
-        sentence += f"; {name} falls from {text.seconds(cuts[0][1])} to {text.seconds(cuts[0][2])}"
+        verb = "fall" if name in text.PLURAL else "falls"
+        sentence += f"; {name} {verb} from {text.seconds(cuts[0][1])} to {text.seconds(cuts[0][2])}"
     if adds:
         name, old, new = adds[0]
-        sentence += f"; {term_name(priced, phase, name)} adds {text.seconds(new - old)}"
+        added = term_name(priced, phase, name)
+        sentence += f"; {added} {'add' if added in text.PLURAL else 'adds'} {text.seconds(new - old)}"
+    stays = untouched(priced, phase, index)
+    if stays:
+        sentence += f"; {stays} stay"
     sentences.append(f"{sentence}. The {unit} goes from {text.seconds(before)} to {text.seconds(after)}.")
     other = "tpot" if phase == "prefill" else "ttft"
     other_gain = gain[other]
@@ -174,6 +183,18 @@ def why(
         label = "time per token" if other == "tpot" else "time to the first token"
         sentences.append(f"The {label} changes by {text.factor(other_gain)}.")
     return " ".join(sentences)
+
+
+def untouched(priced: Priced, phase: str, index: int) -> str:
+    """The terms that the technique leaves alone, where they take so much that they cap the gain."""
+    terms = priced.terms(phase, 0)
+    total = sum(terms.values())
+    alone = [
+        (before / total, term_name(priced, phase, name))
+        for name, before, after in moved_terms(priced, phase, index)
+        if total > 0 and before >= WORTH_CAPPING * total and abs(after - before) < WORTH_SAYING * total
+    ]
+    return text.listed([f"{name} ({text.percent(share)})" for share, name in sorted(alone, reverse=True)[:2]])
 
 
 def caveats(
@@ -184,6 +205,7 @@ def caveats(
     gain: Mapping[str, float | None],
     break_even: Mapping[str, int | None],
     engine: Any,
+    shipped: Sequence[str],
     loss: float | None,
     makes_it_fit: bool,
 ) -> list[str]:
@@ -209,14 +231,13 @@ def caveats(
         found.append(f"Each token takes {_longer(1 / tpot)}.")
     if break_even.get("batch"):
         found.append(f"Stops paying at batch {break_even['batch']:,}.")
-    offered = [support.engine for support in technique.engines]
-    if engine.slug not in ("plain", "roofline") and engine.slug not in offered:
-        where = (
-            f"; {text.listed(offered[:3])} {'have' if len(offered[:3]) > 1 else 'has'} it" if offered else ""
-        )
-        found.append(f"{engine.name} does not ship it as far as we know{where}.")
-    elif not offered:
+    if not shipped:
         found.append("No serving engine is known to ship it; expect research code.")
+    elif engine.slug not in ("plain", "roofline") and engine.slug not in shipped:
+        verb = "have" if len(shipped) > 1 else "has"
+        found.append(
+            f"{engine.name} does not ship it as far as we know; {text.listed(list(shipped[:3]))} {verb} it."
+        )
     if technique.hurts_when:
         found.append(f"Hurts with {technique.hurts_when.rstrip('.')}.")
     return found

@@ -12,6 +12,7 @@ from kb.reader import Reader
 from taxonomy.model import Relation, Technique
 
 KEPT_SNAPSHOTS = 4
+RESEARCH_CODE = "research code"  # in place of an engine's name where only the authors' code exists
 
 _ROLE_ORDER = {"introduces": 0, "evaluates": 1, "surveys": 2}
 
@@ -59,13 +60,17 @@ class Knowledge:
                 found.setdefault(relation.b, []).append(relation)
         return {slug: tuple(items) for slug, items in found.items()}
 
+    def shipped_by(self, slug: str) -> tuple[str, ...]:
+        """Engines that have the technique; published research code is none."""
+        engines = self.techniques[slug].engines
+        return tuple(dict.fromkeys(item.engine for item in engines if item.engine != RESEARCH_CODE))
+
     def evidence_rank(self, slug: str) -> tuple[int, int, int, int, str]:
         """Sort key, best-evidenced technique first: end-to-end figures, engines, papers, then age and name."""
         rows = self.evidence.get(slug, ())
-        technique = self.techniques[slug]
         usable = sum(1 for row in rows if not row["suspect"] and row["level"] in ("e2e", "serving"))
         scored = sum(1 for row in rows if row["score"])
-        engines = len(technique.engines)
+        engines = len(self.shipped_by(slug))
         return (-min(engines, 3) - min(scored, 3), -usable, -engines, -len(self.papers.get(slug, ())), slug)
 
     @cached_property
@@ -74,8 +79,8 @@ class Knowledge:
         return {
             slug: 3 * len({name for paper in self.papers.get(slug, ()) for name in paper["surveys"]})
             + min(len(self.evidence.get(slug, ())), 10)
-            + len(technique.engines)
-            for slug, technique in self.techniques.items()
+            + len(self.shipped_by(slug))
+            for slug in self.techniques
         }
 
     def find(self, text: str) -> str | None:

@@ -101,7 +101,7 @@ def parts_of(assessments: Assessments) -> list[Part]:
             round(_score(item, metric) / 0.06),
         )
         chosen.setdefault(key, item)
-    parts = [part_of(item, metric, knowledge) for item in chosen.values()]
+    parts = [part_of(item, metric, knowledge, assessments.in_place) for item in chosen.values()]
     best: dict[str, Part] = {}
     for training in ("none", "calibration", "finetune"):
         within = [
@@ -126,23 +126,30 @@ def _score(item: Assessment, metric: str) -> float:
     return math.log(bounds[0]) if bounds else 0.0
 
 
-def part_of(item: Assessment, metric: str, knowledge: Knowledge) -> Part:
+def part_of(item: Assessment, metric: str, knowledge: Knowledge, in_place: frozenset[str]) -> Part:
     """A technique with its relations, as the planner wants it."""
     mine = {item.slug, item.technique.mechanism} - {""}
     excludes: set[str] = set()
     requires: set[str] = set()
     for slug in mine:
         for relation in knowledge.relation_index.get(slug, ()):
+            others = {relation.a, relation.b} - mine
             if relation.kind in ("conflicts", "subsumes"):
-                excludes |= members_of({relation.a, relation.b} - mine, knowledge)
+                excludes |= members_of(others, knowledge)
+            elif relation.kind == "requires" and relation.a in mine and not others & in_place:
+                requires |= members_of(others, knowledge)
+    # What sets the same fields itself does not need the other beside it: it is a variant of it.
+    settings = effects.settings_of(item.technique)
+    if any(settings & effects.settings_of(knowledge.techniques[slug]) for slug in requires):
+        requires = set()
     return Part(
         slug=item.slug,
         changes=item.changes,
-        settings=effects.settings_of(item.technique),
+        settings=settings,
         training=item.technique.training.value,
         lossless=item.technique.lossless.value,
-        score=_score(item, metric) - assemble.discount([item.technique]),
-        discount=assemble.discount([item.technique]),
+        score=_score(item, metric) - assemble.discount([item.slug], knowledge),
+        discount=assemble.discount([item.slug], knowledge),
         excludes=frozenset(excludes - {item.slug}),
         requires=frozenset(requires),
     )
@@ -235,7 +242,7 @@ def recommendation(planned: Planned, index: int, assessments: Assessments) -> Re
         members=tuple(slugs),
         papers=assemble.papers(slugs, knowledge),
         evidence=(),
-        rank_discount=assemble.discount(techniques),
+        rank_discount=assemble.discount(slugs, knowledge),
         steps=tuple(steps(planned, index, assessments)),
     )
 

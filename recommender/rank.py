@@ -22,7 +22,7 @@ METRIC_OF = {
 }
 
 # Run-to-run spread of serving benchmarks is 1 to 3 %; a predicted change below this is no change.
-NOISE = 0.02
+NOISE = 0.03
 # Half-width of 80 % intervals in standard deviations of the logarithm.
 Z80 = 1.2816
 CONFIDENCE = 0.8
@@ -73,7 +73,7 @@ def is_gain(gain: float | None, spread: float) -> bool:
 
 
 def memory_gain_is_exact(gain: float | None) -> tuple[float, float] | None:
-    """Memory is counted, not timed: its interval is the allocator's slack of 2 %."""
+    """Memory is counted, not timed: its interval is the allocator's slack of 3 %."""
     if gain is None or not math.isfinite(gain):
         return None
     return gain / (1 + NOISE), gain * (1 + NOISE)

@@ -45,7 +45,11 @@ def first(refusals: list[Refusal]) -> Refusal:
 
 
 def refusals(
-    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
+    technique: Technique,
+    changes: Mapping[str, Any],
+    situation: Situation,
+    knowledge: Knowledge,
+    in_place: frozenset[str] = frozenset(),
 ) -> list[Refusal]:
     """Every reason against the technique that needs no estimate, in no particular order."""
     found = [
@@ -53,7 +57,7 @@ def refusals(
         *use_refusals(technique, changes, situation, knowledge),
         *applicability_refusals(technique, situation),
         *engine_refusals(technique, changes, situation, knowledge),
-        *conflict_refusals(technique, situation, knowledge),
+        *conflict_refusals(technique, situation, knowledge, in_place),
         *constraint_refusals(technique, situation, knowledge),
     ]
     return found
@@ -195,36 +199,36 @@ def engine_refusals(
     engine = situation.engine
     if engine.slug in OPEN_ENGINES:
         return []
-    offered = [support.engine for support in technique.engines]
-    if not offered or engine.slug in offered:
+    offered = knowledge.shipped_by(technique.slug)
+    if engine.slug in offered or not technique.engines:
         return []
-    for slug in knowledge.members.get(technique.mechanism, ()):
-        member = knowledge.techniques[slug]
-        if engine.slug in [support.engine for support in member.engines]:
-            return []
-    names = ", ".join(dict.fromkeys(offered))
-    return [
-        Refusal(
-            "not-applicable",
-            f"{engine.name} does not offer it; {names} {'do' if len(offered) > 1 else 'does'}.",
-        )
-    ]
+    if any(
+        engine.slug in knowledge.shipped_by(slug) for slug in knowledge.members.get(technique.mechanism, ())
+    ):
+        return []
+    if not offered:
+        return [Refusal("not-applicable", f"{engine.name} does not offer it; only research code exists.")]
+    verb = "do" if len(offered) > 1 else "does"
+    return [Refusal("not-applicable", f"{engine.name} does not offer it; {', '.join(offered)} {verb}.")]
 
 
-def conflict_refusals(technique: Technique, situation: Situation, knowledge: Knowledge) -> list[Refusal]:
-    """What cannot run beside something in use."""
-    found = []
+def conflict_refusals(
+    technique: Technique, situation: Situation, knowledge: Knowledge, in_place: frozenset[str]
+) -> list[Refusal]:
+    """What cannot run beside something in use, chosen by the user or built into the engine."""
     mine = {technique.slug, technique.mechanism} - {""}
-    for used in situation.using:
-        other = {used, knowledge.techniques[used].mechanism} - {""}
-        for slug in mine:
-            for relation in knowledge.relation_index.get(slug, ()):
-                pair = {relation.a, relation.b}
-                if relation.kind == "conflicts" and pair & mine and pair & other and pair - mine <= other:
-                    why = f": {relation.condition}" if relation.condition else ""
-                    name = knowledge.techniques[used].name
-                    found.append(Refusal("conflicts", f"conflicts with {name}, in use{why}."))
-    return found[:1]
+    for slug in sorted(mine):
+        for relation in knowledge.relation_index.get(slug, ()):
+            others = {relation.a, relation.b} - mine
+            if relation.kind != "conflicts" or not others & in_place:
+                continue
+            name = min(others & in_place)
+            known = knowledge.techniques.get(name)
+            why = f": {relation.condition}" if relation.condition else ""
+            who = "in use" if name in situation.using else f"part of {situation.engine.name}"
+            said = known.name if known else name.replace("-", " ")
+            return [Refusal("conflicts", f"conflicts with {said}, {who}{why}.")]
+    return []
 
 
 def constraint_refusals(technique: Technique, situation: Situation, knowledge: Knowledge) -> list[Refusal]:

@@ -22,6 +22,17 @@ TERM_NAMES = {
     "queue": "waiting in the queue",
 }
 
+PLURAL = frozenset(
+    {
+        "matrix products",
+        "experts",
+        "elementwise operators",
+        "collectives",
+        "kernel launches",
+        "transfers from host memory",
+    }
+)
+
 
 def term(name: str) -> str:
     """A term of the cost model as a reader would say it."""
