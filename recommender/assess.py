@@ -188,5 +188,6 @@ def outcome_refusals(
         gain=value,
         batch=question.batch,
         metric_name=found.metric,
+        changes=found.candidates[index],
     )
     return [Refusal("no-gain", reason)]

@@ -57,7 +57,7 @@ def bottleneck(priced: Priced, phase: str, index: int = 0) -> tuple[str, float]:
 def term_name(priced: Priced, phase: str, name: str, index: int = 0) -> str:
     """A term in words: what the matrix products wait for is what a reader wants to know."""
     if phase == "decode":
-        if name == "linear" and priced.bound(phase, index) == "memory":
+        if name == "linear" and not priced.is_compute_bound(phase, name, index):
             return "reading weights"
         if name == "attention":
             return "attention over the KV cache"
@@ -94,6 +94,7 @@ def no_gain(
     gain: float | None,
     batch: int,
     metric_name: str,
+    changes: Mapping[str, Any],
 ) -> str:
     """Why a technique that fits is still not worth it: the bottleneck, what it cuts and what it adds."""
     if gain is None:
@@ -117,6 +118,7 @@ def no_gain(
         elif share >= WORTH_SAYING:
             up.append(f"{term_name(priced, phase, name)} by {text.percent(share)}")
     outcome = f"{metric_name} {text.factor(gain)}"
+    where += capped(priced, phase, index, changes)
     if not down and not up:
         return f"{where}; it changes less than {text.percent(WORTH_SAYING)} of that ({outcome})."
     parts = []
@@ -125,6 +127,20 @@ def no_gain(
     if up:
         parts.append(f"{'adds to' if down else 'it adds to'} {text.listed(up[:2])}")
     return f"{where}; {' and '.join(parts)} of it ({outcome})."
+
+
+def capped(priced: Priced, phase: str, index: int, changes: Mapping[str, Any]) -> str:
+    """Why narrower weights change nothing: the matrix products wait for arithmetic, not for bytes."""
+    if "weight_format" not in changes or "activation_format" in changes:
+        return ""
+    terms = priced.terms(phase, 0)
+    total = sum(terms.values())
+    share = terms.get("linear", 0.0) / total if total > 0 else 0.0
+    if not priced.is_compute_bound(phase, "linear", index) or share < WORTH_SAYING:
+        return ""
+    already = " already" if priced.is_compute_bound(phase, "linear", 0) else ""
+    then = "" if already else " once the weights are narrow"
+    return f", its matrix products ({text.percent(share)}){already} compute-bound{then}"
 
 
 def why(

@@ -96,6 +96,29 @@ class Priced:
         """compute | memory | interconnect | overhead."""
         return str(self.listed("prefill_bound" if phase == "prefill" else "bound")[index])
 
+    @cached_property
+    def _limits(self) -> dict[str, dict[str, list[bool]]]:
+        """Phase → term → whether arithmetic, not memory, takes most of it, per candidate."""
+        from costmodel.phases import TERM_OF
+
+        found: dict[str, dict[str, list[bool]]] = {}
+        for phase, operators in (
+            ("prefill", self.estimate.prefill_operators),
+            ("decode", self.estimate.decode_operators),
+        ):
+            sums: dict[str, Any] = {}
+            for operator in operators:
+                name = TERM_OF.get(operator.name, "linear")
+                limited = operator.seconds * np.where(operator.compute_s > operator.memory_s, 1.0, -1.0)
+                sums[name] = sums.get(name, 0.0) + limited
+            found[phase] = {name: as_list(value > 0, self.count) for name, value in sums.items()}
+        return found
+
+    def is_compute_bound(self, phase: str, term: str, index: int) -> bool:
+        """Whether a term of the cost model is bound by arithmetic."""
+        values = self._limits[phase].get(term)
+        return bool(values[index]) if values else False
+
     def full_body(self, index: int) -> dict[str, Any]:
         """The interface's estimate of one candidate with operators and assumptions."""
         return self.estimate.as_dict(index if self.count > 1 else None)
