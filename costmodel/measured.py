@@ -71,6 +71,8 @@ class Case:
     memory_override: float | None = None  # bytes of one device, where the row says so
     refused: bool = False
     reason: str = ""
+    notes: str = ""
+    output_stated: bool = False  # the row says how many tokens were generated
 
 
 def year_of(engine: str, version: str, dated: str) -> float:
@@ -194,6 +196,7 @@ def read_case(row: dict[str, str]) -> Case:
     case = Case(
         id=row.get("id", ""), metric=metric, measured=_number(row.get("value")), source=row.get("source", ""),
         engine_name=row.get("engine", ""), hardware_name=row.get("hardware", ""),
+        notes=row.get("notes", ""), output_stated=bool((row.get("output_tokens") or "").strip()),
     )  # fmt: skip
     try:
         _fill(case, row)

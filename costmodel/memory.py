@@ -39,7 +39,7 @@ METAL_SMALL_SHARE, METAL_LARGE_SHARE = (
     1 / 4,
 )  # Metal's recommended working set: 2/3 up to 36 GiB, then 3/4
 METAL_LARGE_BYTES = 37 * GIB
-PHONE_SHARE = 0.35
+PHONE_SHARE = 0.2
 
 # Working buffers, where an engine states nothing of its own (Engine.workspace overrides)
 DEFAULT_WORKSPACE = {
@@ -50,7 +50,7 @@ DEFAULT_WORKSPACE = {
     "logit_all_positions": 0.0,  # 1: logits of the whole prompt, as older Hugging Face models compute them
     "tokens_in_flight": 0.0,  # at most so many tokens prefilled at once; 0: the whole batch of prompts
     "weight_share": 0.0,  # scratch space that grows with the weights
-    "fixed_bytes": 0.0,  # per device, beyond reserved_bytes
+    "replicated_copies": 2.0,  # 16-bit hidden vectors per token that every tensor-parallel device keeps
 }
 
 
@@ -245,6 +245,8 @@ def _mlp_width(model: Model) -> float:
 
 def _score_bytes_per_token(model: Model, prompt: Any, deployment: Deployment, engine: Engine) -> Any:
     kernel = setting(deployment, engine, "attention_kernel", "flash")
+    if deployment.attention_kernel is None and "score_copies" in engine.workspace:
+        kernel = "eager"  # measured peaks show the matrices, whatever the kernel is called
     if isinstance(kernel, str) and kernel != "eager":
         return 0.0
     scores = HALF * workspace(engine, "score_copies") * model.heads * prompt
@@ -277,7 +279,8 @@ def overhead_bytes_per_device(hardware: Hardware, engine: Engine) -> float:
     """Driver, context and libraries on one device; the roofline has none."""
     if engine.family == "roofline":
         return 0.0
-    return driver_bytes(hardware) + engine.reserved_bytes + workspace(engine, "fixed_bytes")
+    context = 0.0 if hardware.device_class in ("cpu", "apple") else engine.reserved_bytes
+    return driver_bytes(hardware) + context
 
 
 # ---------------------------------------------------------------- all together
@@ -324,9 +327,12 @@ def memory(
     replication = head_replication(model, tensor_parallel) if cache_width(model).full else 1.0
     cache = alone * replication
     working = working_buffers(model, workload, deployment, engine, held)
+    copies = HALF * workspace(engine, "replicated_copies") * model.hidden * (tensor_parallel - 1.0)
+    working = working._replace(token=working.token + copies)
     buffers = working.at(batch)
     per_device = overhead_bytes_per_device(hardware, engine)
-    usable = hardware.memory_bytes * engine.memory_share
+    # engines whose pool is a share of what is free after loading can use more than that share of the whole
+    usable = hardware.memory_bytes * engine.workspace.get("usable_share", engine.memory_share)
     overhead = devices * per_device
     available = devices * usable
     total = held + cache + buffers + overhead

@@ -16,13 +16,13 @@ from costmodel.efficiency import parameters
 from costmodel.errors import InvalidFile
 from costmodel.intervals import spread
 from costmodel.measured import Case, read_case
-from costmodel.specs import Hardware, Workload
+from costmodel.peak import reported_peak
+from costmodel.specs import Workload
 from costmodel.stack import in_metric, largest_batch, stack, times
 from costmodel.tables import read_text
 
 REQUIRED = ("hardware", "engine", "model", "metric")
-MEMORY_SPREAD = 1.25  # factor of the 80 % interval of peak memory
-GB = 1e9
+MEMORY_SPREAD = 1.1  # factor of the 80 % interval of peak memory
 WORST = 10
 
 
@@ -100,25 +100,25 @@ def _memory(case: Case, result: dict[str, Any]) -> None:
         case.batch = largest_batch(case)
         case.largest_batch = False
     work = Workload(
-        batch=case.batch, input_tokens=case.input_tokens, output_tokens=max(case.output_tokens, 0.0),
+        batch=case.batch, input_tokens=case.input_tokens,
+        output_tokens=case.output_tokens if case.output_stated or case.phase != "memory" else 0.0,
         context_tokens=case.context_tokens,
     )  # fmt: skip
     tensor = case.deployment.tensor_parallel or (case.devices if case.engine.layout == "tensor" else 1.0)
-    found = memory.memory(case.model, hardware, work, case.deployment, case.engine, _Tensor(tensor))
-    result["fits"] = bool(found.fits)
+    found = memory.memory(case.model, hardware, work, case.deployment, case.engine, _Tensor(float(tensor)))
+    # an engine that batches continuously queues the sequences that its pool cannot hold
+    queues = case.engine.preallocates and bool(case.engine.defaults.get("continuous_batching"))
+    result["fits"] = bool(found.fits) or (queues and float(found.max_batch) >= 1.0)
     if case.metric == "oom":
-        result["predicted"] = 0.0 if found.fits else 1.0
+        result["predicted"] = 0.0 if result["fits"] else 1.0
         if case.measured is not None:
             result["error"] = 0.0 if result["predicted"] == case.measured else 1.0
         return
     if case.metric == "peak_mem_gb":
-        value = peak_bytes(found, hardware, case.devices) / GB
+        value = reported_peak(
+            case.model, hardware, work, case.deployment, case.engine, source=case.source, notes=case.notes
+        )  # fmt: skip
         _record(result, case, float(value), factor=MEMORY_SPREAD)
-
-
-def peak_bytes(found: memory.Memory, hardware: Hardware, devices: float) -> float:
-    """What a source reports as peak memory: all that the engine allocates, not what the driver keeps."""
-    return float(found.total_bytes) - devices * memory.driver_bytes(hardware)
 
 
 class _Tensor:
@@ -132,7 +132,7 @@ def _record(result: dict[str, Any], case: Case, value: float, factor: float | No
         return
     result["predicted"] = value
     if factor is None:
-        factor, basis = spread(case.phase, case.kind, case.group, several=case.devices > 1)
+        factor, _basis = spread(case.phase, case.kind, case.group, several=case.devices > 1)
     result["interval"] = [value / factor, value * factor]
     if case.measured and case.measured > 0:
         result["error"] = error_of(value, case.measured)
