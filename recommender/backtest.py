@@ -121,7 +121,10 @@ def situation_of(found: conditions.Conditions, variant: variants.Variant) -> Sit
         engine=found.engine,
     )
     situation = resolve(question, Knowledge(techniques={}))
-    return replace(situation, base={**situation.base, **variant.baseline})
+    engine = situation.engine
+    if found.engine_year and not engine.year:
+        engine = replace(engine, year=found.engine_year)
+    return replace(situation, engine=engine, base={**situation.base, **variant.baseline})
 
 
 def deployments_of(

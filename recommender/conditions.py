@@ -28,6 +28,7 @@ class Conditions:
     model: str
     hardware: str
     engine: str
+    engine_year: float | None = None  # when it was timed; engines' runtimes change two- to threefold
     devices: int = 1
     batch: int = 1
     baseline_batch: int | None = None  # where the baseline ran another one
@@ -85,6 +86,16 @@ ENGINES: tuple[tuple[str, str], ...] = (
     (r"accelerate|flexgen|zero-inference", "hf"),
 )
 
+# When documents without a date in their name were written.
+ERAS: tuple[tuple[str, float], ...] = (
+    (r"llm-perf-bench", 2023.8),
+    (r"deepspeed-fastgen", 2023.85),
+    (r"quantization-in-trt-llm", 2024.1),
+    (r"omniserve|qserve", 2024.4),
+)
+# vLLM's issues and pull requests are numbered through: the last number of 2023, of mid-2024
+VLLM_NUMBERS: tuple[tuple[int, float], ...] = ((2330, 2023.9), (6000, 2024.3))
+
 # Mean lengths (prompt, answer) of data sets that sources name instead of lengths.
 DATASETS: tuple[tuple[str, int, int, str], ...] = (
     (r"sharegpt", 161, 338, "vLLM paper, arXiv:2309.06180, figure 11"),
@@ -119,6 +130,7 @@ def rebuild(row: Mapping[str, Any]) -> Conditions:
         model=model,
         hardware=hardware,
         engine=engine,
+        engine_year=find_year(row),
         devices=devices,
         batch=batch,
         baseline_batch=int(pair[2]) if pair else None,
@@ -251,6 +263,30 @@ def find_runtime(row: Mapping[str, Any], assumed: list[str]) -> str:
     # Papers on kernels and formats time their own compiled loop, not a Python one.
     assumed.append("engine: gpt-fast")
     return "gpt-fast"
+
+
+def find_year(row: Mapping[str, Any]) -> float | None:
+    """When the engine was timed, as a decimal year: a date or an arXiv id in the source; None if it does not say.
+
+    >>> find_year({"source": "vllm-project.github.io _posts/2024-09-05-perf-update.md"})
+    2024.67
+    >>> find_year({"source": "Zhou et al. 2024 survey arXiv:2404.14294"})
+    2024.25
+    """
+    text = _text(row, "source").lower()
+    for pattern, year in ERAS:
+        if re.search(pattern, text):
+            return year
+    dated = re.search(r"\b(20\d\d)-(\d\d)-\d\d\b", text) or re.search(
+        r"\barxiv:?\s*(\d\d)(\d\d)\.\d{4,5}", text
+    )
+    if dated:
+        year, month = int(dated[1]), int(dated[2])
+        return round((year if year > 2000 else 2000 + year) + (month - 1) / 12, 2)
+    numbered = re.search(r"\bvllm\b.*#(\d+)", text)
+    if numbered:
+        return next((year for last, year in VLLM_NUMBERS if int(numbered[1]) <= last), None)
+    return None
 
 
 def find_batch(row: Mapping[str, Any], assumed: list[str]) -> tuple[int, bool]:
