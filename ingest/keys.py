@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -94,10 +93,12 @@ def keys_of(reference: Reference) -> Keys:
 
 
 def signature(fields: dict[str, Any], rank: int) -> str:
-    """Equal for records that say the same: they are one node for the matcher and for a work's fields."""
-    relevant = {key: value for key, value in fields.items() if key not in NOT_IDENTITY}
-    text = json.dumps([rank, relevant], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+    """Equal for records that say the same: they are one node for the matcher and for a work's fields.
+
+    `fields` comes from `Reference.as_json`, whose order is fixed, so its text is a normal form.
+    """
+    relevant = [(key, value) for key, value in fields.items() if key not in NOT_IDENTITY]
+    return hashlib.blake2b(repr((rank, relevant)).encode(), digest_size=12).hexdigest()
 
 
 def identifier_rows(keys: Keys, reference: Reference) -> list[Key]:

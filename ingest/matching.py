@@ -183,19 +183,17 @@ def split_groups(entries: list[tuple[Keys, NewRecord | StoredRecord]], decisions
 
     owner: dict[Any, int] = {}
     by_name: dict[str, int] = {}
-
-    def tie(mark: Any, index: int) -> None:
-        parent[find(index)] = find(owner.setdefault(mark, index))
-
     for index, (keys, entry) in enumerate(entries):
-        for key in keys.all:
-            tie(key, index)
-        tie(("signature", entry.signature), index)
+        marks: list[Any] = [*keys.all, entry.signature]
         if isinstance(entry, StoredRecord):
-            tie(("work", entry.work_id), index)
+            marks.append(entry.work_id)
             by_name[entry.reference] = index
         else:
             by_name[entry.name] = index
+        for mark in marks:
+            first = owner.setdefault(mark, index)
+            if first != index:
+                parent[find(index)] = find(first)
     for a, b in decisions.same | decisions.different:
         if a in by_name and b in by_name:
             parent[find(by_name[a])] = find(by_name[b])
@@ -230,6 +228,14 @@ def settle(
 
     A work's id and slug stay with its oldest record; where several works meet, the oldest work keeps its id.
     """
+    if len(group.nodes) == 1 and not group.stored:
+        (mark,) = group.nodes
+        work = ids.next("work")
+        plan.created[work] = work_fields([group.statements[mark]])
+        plan.touched.add(work)
+        for record in group.new[mark]:
+            record.work_id = work
+        return
     marks = sorted(group.nodes, key=lambda mark: group.first[mark])
     clusters = cluster_group(group, marks, decisions)
     works = sorted({work for found in group.stored.values() for work in found})

@@ -273,6 +273,7 @@ def split_run_together(text: str) -> Names:
     return Names(tuple(found), et_al, certain=len(found) <= len(chunks))
 
 
+@lru_cache(maxsize=65536)
 def family_key(family: str) -> str:
     """What two spellings of one family name share: the last word, folded.
 

@@ -8,7 +8,7 @@ empty, and a string that was cut is marked `truncated`.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ingest.identifiers import ARXIV, arxiv_id, doi, find_arxiv, find_urls, is_scholarly, url_key
@@ -89,21 +89,22 @@ class Reference:
         return self.authors[0]["family"] if self.authors else ""
 
     def as_json(self) -> dict[str, Any]:
-        """The fields that say something, for `Record.fields`."""
-        data = {
-            key: value
-            for key, value in asdict(self).items()
-            if value not in (None, "", (), False) and not (key == "authors_certain" and value)
-        }
-        if not self.authors_certain:
+        """The fields that say something, for `Record.fields`; always in the same order."""
+        data: dict[str, Any] = {}
+        for key in NAMES:
+            value = getattr(self, key)
+            if value is None or value == "" or value is False or value == ():
+                continue
+            data[key] = list(value) if type(value) is tuple else value
+        if self.authors_certain:
+            del data["authors_certain"]
+        else:
             data["authors_certain"] = False
-        for key in ("authors", "links", "notes"):
-            if key in data:
-                data[key] = list(data[key])
         return data
 
 
-FIELDS = frozenset(field.name for field in fields(Reference))
+NAMES = tuple(field.name for field in fields(Reference))
+FIELDS = frozenset(NAMES)
 
 
 def reference_from_json(data: dict[str, Any]) -> Reference:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import bindparam, insert, text, update
+from sqlalchemy import JSON, bindparam, insert, text, update
 from sqlalchemy import func as sql
 from sqlalchemy import select as sql_select
 
@@ -15,9 +15,10 @@ import kb.models as tables
 from ingest.keys import Key
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Table
 
 IN_LIST = 500  # values per IN list where the database has no json_each
+CACHE_KIB = 128 * 1024
 LOCK = 0x6B62  # Postgres: one importer at a time hands out row ids
 TABLES = {
     "source": tables.Source,
@@ -87,14 +88,49 @@ class Ids:
 
 
 def insert_rows(connection: Connection, name: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Inserts rows that carry their ids."""
+    """Inserts rows that carry their ids; all rows have the same columns."""
     if not rows:
         return
-    connection.execute(insert(TABLES[name]), rows)
+    table = TABLES[name].__table__  # type: ignore[attr-defined]
+    if connection.dialect.name == "sqlite":
+        insert_sqlite(connection, table, rows)
+        return
+    connection.execute(insert(table), rows)
     if connection.dialect.name == "postgresql":
         connection.execute(
             text(f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), (SELECT MAX(id) FROM {name}))")
         )
+
+
+def insert_sqlite(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """The driver's own executemany: per row, SQLAlchemy's costs more than the insertion itself."""
+    names = list(rows[0])
+    for column in table.columns:  # defaults that the rows leave out
+        if column.name not in rows[0] and column.default is not None and column.default.is_scalar:
+            names.append(column.name)
+    defaults = {name: table.columns[name].default.arg for name in names[len(rows[0]) :]}  # type: ignore[union-attr]
+    encoded = [isinstance(table.columns[name].type, JSON) for name in names]
+    if any(encoded):
+        values: Any = (
+            [
+                json.dumps(row.get(name, defaults.get(name)))
+                if is_json
+                else row.get(name, defaults.get(name))
+                for name, is_json in zip(names, encoded, strict=True)
+            ]
+            for row in rows
+        )
+        values = [tuple(one) for one in values]
+    else:
+        values = [tuple([row.get(name, defaults.get(name)) for name in names]) for row in rows]
+    marks = ", ".join("?" * len(names))
+    connection.exec_driver_sql(f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})", values)
+
+
+def tune(connection: Connection) -> None:
+    """A page cache that holds the upper index levels of a large store; the default of 2 MB does not."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 
 def known_signatures(connection: Connection, signatures: Iterable[str]) -> dict[str, int]:

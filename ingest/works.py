@@ -81,6 +81,8 @@ def source_rank(kind: str, subject: bool = False) -> int:
 
 def work_fields(statements: Sequence[tuple[int, Reference]]) -> dict[str, Any]:
     """The columns of a work from (rank, reference) of each of its records; the order does not matter."""
+    if len(statements) == 1:
+        return single_fields(statements[0][1])
     references = [reference for _, reference in statements]
     title = best(statements, title_quality, lambda one: one.plain_title)
     who = best_reference(statements, authors_quality)
@@ -109,6 +111,38 @@ def work_fields(statements: Sequence[tuple[int, Reference]]) -> dict[str, Any]:
     }
 
 
+def single_fields(one: Reference) -> dict[str, Any]:
+    """The columns of a work that one record states."""
+    title = one.plain_title
+    return {
+        "title": title,
+        "title_key": title_key(title),
+        **author_fields(one if one.authors else None),
+        "year": one.year,
+        "venue": one.venue,
+        "kind": one.kind,
+        "arxiv_id": one.arxiv_id,
+        "doi": one.doi,
+        "url": one.url,
+        "url_key": url_key(one.url),
+        "status": one.status,
+        "abstract": one.abstract,
+    }
+
+
+def author_fields(who: Reference | None) -> dict[str, Any]:
+    """The columns about authors, from the record with the best list."""
+    authors = list(who.authors) if who else []
+    return {
+        "authors": authors,
+        "first_author": authors[0]["family"] if authors else "",
+        "authors_truncated": bool(who and (who.et_al or (who.truncated and not who.year))),
+        "authors_key": "+".join(family_key(author["family"]) for author in authors[:3])
+        if len(authors) > 1
+        else "",
+    }
+
+
 Quality = Callable[[int, Reference], tuple[Any, ...] | None]
 
 
@@ -133,8 +167,8 @@ def title_quality(rank: int, one: Reference) -> tuple[Any, ...] | None:
     if not one.title:
         return None
     plain = one.plain_title
-    capitals = sum(character.isupper() for character in plain)
-    shouting = capitals > 0.6 * sum(character.isalpha() for character in plain)
+    capitals = sum(map(str.isupper, plain))
+    shouting = capitals > 0.6 * sum(map(str.isalpha, plain))
     return (not one.title_truncated, rank, not shouting, capitals, plain == one.title, plain)
 
 
@@ -169,29 +203,6 @@ def kind_of_work(references: Sequence[Reference]) -> str:
     if pages and not any(one.arxiv_id or one.doi for one in references):
         return pages[0]
     return "paper"
-
-
-def provenance(statements: Sequence[tuple[int, Reference]]) -> dict[str, list[int]]:
-    """For each column, the positions of the records that say what the work says."""
-    fields = work_fields(statements)
-    said: dict[str, list[int]] = {}
-    for position, (_, one) in enumerate(statements):
-        claims = {
-            "title": one.plain_title,
-            "authors": [dict(author) for author in one.authors],
-            "year": one.year,
-            "venue": one.venue,
-            "arxiv_id": one.arxiv_id,
-            "doi": one.doi,
-            "url": one.url,
-            "kind": one.kind,
-            "status": one.status,
-            "abstract": one.abstract,
-        }
-        for column, claim in claims.items():
-            if claim and claim == fields[column]:
-                said.setdefault(column, []).append(position)
-    return said
 
 
 def slug_candidates(fields: dict[str, Any]) -> Iterable[str]:

@@ -36,7 +36,11 @@ class Source(SQLModel, table=True):
 
 
 class Work(SQLModel, table=True):
-    """One work: a paper with all its versions, a book, a piece of software, a web page."""
+    """One work: a paper with all its versions, a book, a piece of software, a web page.
+
+    Identifiers are looked up in the Identifier table; an index here would only slow writing, as would one on
+    columns with few values (kind, role, origin).
+    """
 
     id: int | None = Field(default=None, primary_key=True)
     slug: str = Field(index=True, unique=True)
@@ -45,11 +49,11 @@ class Work(SQLModel, table=True):
     authors: list = Field(
         default_factory=list, sa_column=Column(JSON, nullable=False)
     )  # [{"family","given"}]
-    first_author: str = Field(default="", index=True)
+    first_author: str = ""
     authors_truncated: bool = False  # "et al."
     year: int | None = Field(default=None, index=True)
     venue: str = ""
-    kind: str = Field(default="paper", index=True)  # paper | book | software | website | product
+    kind: str = "paper"  # paper | book | software | website | product
     arxiv_id: str | None = Field(default=None, index=True)
     doi: str | None = Field(default=None, index=True)
     url: str | None = None
@@ -57,10 +61,10 @@ class Work(SQLModel, table=True):
     authors_key: str = Field(default="", index=True)  # folded family names of the first three authors
     status: str = ""  # "retracted" or "withdrawn", never part of the title
     abstract: str = Field(default="", sa_column=Column(Text, nullable=False))
-    role: str = Field(default="", index=True)  # technique | survey | model | benchmark | system | background
+    role: str = ""  # technique | survey | model | benchmark | system | background
     role_reason: str = ""
-    survey_count: int = Field(default=0, index=True)  # how many surveys cite it
-    origin: str = Field(default=PACKAGED, index=True)
+    survey_count: int = 0  # how many surveys cite it
+    origin: str = PACKAGED
 
 
 class Record(SQLModel, table=True):
@@ -72,7 +76,7 @@ class Record(SQLModel, table=True):
     )
 
     id: int | None = Field(default=None, primary_key=True)
-    source_id: int = Field(foreign_key="source.id", index=True)
+    source_id: int = Field(foreign_key="source.id")
     locator: str  # "27": the number in the survey's list, or the entry's key
     position: int = 0
     method: str = ""  # how it was read: "reference string", "crossref fields", "curated"
@@ -82,7 +86,7 @@ class Record(SQLModel, table=True):
         default="", index=True
     )  # hash of what matters for identity and for the work's fields
     work_id: int | None = Field(default=None, foreign_key="work.id")
-    origin: str = Field(default=PACKAGED, index=True)
+    origin: str = PACKAGED
 
 
 class Identifier(SQLModel, table=True):

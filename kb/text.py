@@ -16,6 +16,7 @@ GREEK = {
     "theta": "θ", "tau": "τ", "pi": "π", "phi": "φ", "omega": "ω", "infty": "∞", "times": "×", "cup": "∪",
 }  # fmt: skip
 TAG = re.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>")
+NOT_IN_KEY = re.compile(r"[^\w+#]|_")
 MATH = re.compile(r"\$([^$]*)\$")
 COMMAND = re.compile(r"\\([A-Za-z]+)\s*")
 RETRACTION = re.compile(
@@ -80,9 +81,7 @@ def title_key(title: str) -> str:
     >>> title_key("Decay of Ca 38 :") == title_key("Decay of <sup>38</sup>Ca"), title_key("Decay of Ca<sup>38</sup>:")
     (False, 'decayofca38')
     """
-    plain = fold(RETRACTION.sub("", plain_title(title)))
-    key = "".join(character for character in plain if character.isalnum() or character in "+#")
-    return key
+    return NOT_IN_KEY.sub("", fold(RETRACTION.sub("", plain_title(title))))
 
 
 def title_words(title: str) -> list[str]:
