@@ -23,6 +23,11 @@ UNFUSED_GAPS = 2.0  # and twice the kernels per layer
 GRAPHS_OFF_GAP_S = 3.0e-5  # per layer, when an engine that records CUDA graphs runs without them
 ALL_THREADS = 1e6  # stands for "as many as the processor has" in arrays
 EAGER_DECODE_COPIES = 3.0  # an unfused decode attention concatenates the cache: read, write, read again
+LAYER_KERNELS = 32.0  # kernels of one layer of llama.cpp's graph on a prompt …
+WIDENING_KERNELS = (
+    54.0  # … with one more for each matrix that is written out in 16 bits first, and conversions
+)
+PIPELINE_TOKENS = 2048.0  # prompt tokens of one micro-batch of a pipelined static batch
 MICRO_BATCH_TOKENS = 512.0  # llama.cpp's n_ubatch
 GRAPH_GAP_S = 1.0e-5  # per layer, when an engine without CUDA graphs records them
 
@@ -61,7 +66,12 @@ def choose(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> 
 
 def behaviour_of(deployment: Deployment, engine: Engine) -> Behaviour:
     """What runs: attention kernels, fusion, graphs, batching."""
-    micro = MICRO_BATCH_TOKENS if engine_class(engine).startswith("llama.cpp") else 0.0
+    ggml = "llama.cpp" in engine_class(engine)
+    micro = MICRO_BATCH_TOKENS if ggml else 0.0
+    continuous = choose(deployment, engine, "continuous_batching", False)
+    stage = micro
+    if engine.layout == "tensor" and not isinstance(continuous, np.ndarray) and not continuous:
+        stage = PIPELINE_TOKENS
     decode = choose(deployment, engine, "decode_attention_kernel", "flash")
     return Behaviour(
         unfused_prefill=choose(deployment, engine, "attention_kernel", "flash") == "eager",
@@ -69,10 +79,10 @@ def behaviour_of(deployment: Deployment, engine: Engine) -> Behaviour:
         split_decode=decode == "split",
         fused=choose(deployment, engine, "fused_operators", True),
         cuda_graphs=choose(deployment, engine, "cuda_graphs", False),
-        continuous=choose(deployment, engine, "continuous_batching", False),
+        continuous=continuous,
         chunk_tokens=choose(deployment, engine, "chunk_tokens", micro),
         prefix_cache=choose(deployment, engine, "prefix_cache", False),
-        stage_tokens=micro,
+        stage_tokens=stage,
     )
 
 
@@ -191,6 +201,8 @@ def assemble(
         prefill_s=rates.prefill_s,
         score_factor=rates.score_factor,
         stage_overlap=rates.stage_overlap,
+        stage_kernels=where(path.widened_bytes > 0.0, WIDENING_KERNELS, LAYER_KERNELS),
+        vector_share=rates.vector_share,
         mixed_overlap=rates.mixed_overlap,
         grouped_reads=rates.grouped_reads,
         weight_bytes=path.weight_bytes * bytes_share,

@@ -11,6 +11,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from costmodel.specs import Engine, Hardware
 from costmodel.tables import read_text
@@ -35,10 +36,12 @@ OLD_CLASS = {
     "llama.cpp": (2024.45, "llama.cpp-2023"),
 }
 SLUG_CLASS = {
+    "plain": "compiled",  # the surveys' baseline: kernels one by one, but no Python between them
     "fastertransformer": "ft",  # the static-batch ancestor of TensorRT-LLM
     "lmdeploy": "tensorrt-2023",  # TurboMind grew out of FasterTransformer
     "megatron": "megatron",
     "autoawq": "autoawq",
+    "deepspeed": "deepspeed",
     "ik_llama.cpp": "ik_llama.cpp",
 }
 
@@ -69,7 +72,9 @@ def device_group(hardware: Hardware) -> str:
     memory = hardware.memory_type.upper()
     vendor = hardware.vendor.lower()
     if kind == "cpu":
-        return "phone" if hardware.slug.startswith("phone") else "cpu"
+        if hardware.slug.startswith("phone"):
+            return "phone"
+        return "cpu-arm" if hardware.architecture in ("arm", "riscv") else "cpu"
     if kind in ("apple", "tpu", "apu"):
         return kind
     if kind == "accelerator":
@@ -99,7 +104,7 @@ def parameters() -> dict[str, float]:
 # classes that share what they do not have of their own with a relative
 PARENT_CLASS = {
     "serving-2023": "serving", "tensorrt-2023": "tensorrt", "llama.cpp-2023": "llama.cpp",
-    "ik_llama.cpp": "llama.cpp", "megatron": "eager", "autoawq": "fused",
+    "ik_llama.cpp": "llama.cpp", "megatron": "eager", "autoawq": "fused", "deepspeed": "fused",
 }  # fmt: skip
 
 
@@ -152,9 +157,20 @@ class Rates:
     grouped_reads: float  # 0: a shared cache head is read once; 1: once per query head
     thread_bytes_per_s: float  # one core of a CPU
     thread_flops_per_s: float
+    vector_share: float  # of the multiplication rate that products with single vectors reach (CPUs)
     accumulates_16: bool  # FP16 accumulation where the device has a faster path for it
     integer_prefill: bool  # quantized weights are multiplied as INT8
     widens_first: bool  # quantized weights are written out in 16 bits before a large multiplication
+
+
+IDEAL: dict[str, Any] = {
+    "bandwidth_share": 1.0, "kv_bandwidth_share": 1.0, "compute_share": 1.0, "quantized_compute_share": 1.0,
+    "attention_compute_share": 1.0, "exposed_share": 0.0, "half_tokens": 0.0, "layer_gap_s": 0.0,
+    "layer_host_s": 0.0, "step_s": 0.0, "sequence_s": 0.0, "expert_layer_s": 0.0, "expert_share": 1.0,
+    "mixer_layer_s": 0.0, "prefill_s": 0.0, "score_factor": 1.0, "latency_factor": 1.0, "stage_overlap": 1.0,
+    "mixed_overlap": 1.0, "grouped_reads": 0.0, "thread_bytes_per_s": 1e15, "thread_flops_per_s": 1e15,
+    "vector_share": 1.0, "accumulates_16": True, "integer_prefill": True, "widens_first": False,
+}  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -166,33 +182,7 @@ def rates_for(hardware: Hardware, engine: Engine) -> Rates:
 def make_rates(values: Mapping[str, float], group: str, kind: str) -> Rates:
     """The rates of a device group under an engine class, from the values of data/efficiency.csv."""
     if kind == "roofline":
-        return Rates(
-            kind,
-            group,
-            1.0,
-            1.0,
-            1.0,
-            1.0,
-            1.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            1.0,
-            0.0,
-            0.0,
-            1.0,
-            1.0,
-            1.0,
-            1e15,
-            1e15,
-            True,
-            True,
-            False,
-        )
+        return Rates(engine=kind, group=group, **IDEAL)
 
     def get(name: str, default: float) -> float:
         return factor(values, name, group, kind, default)
@@ -224,6 +214,7 @@ def make_rates(values: Mapping[str, float], group: str, kind: str) -> Rates:
         grouped_reads=min(get("grouped_reads", 0.05), 1.0),
         thread_bytes_per_s=get("thread_bytes_per_s", 2.4e10),
         thread_flops_per_s=get("thread_flops_per_s", 1.2e11),
+        vector_share=min(get("vector_compute", 0.4), 1.0) if group in ("cpu", "cpu-arm", "phone") else 1.0,
         accumulates_16=ggml or kind in ("fused", "exllama", "mlc", "autoawq"),
         # llama.cpp multiplies quantized weights as INT8 on CPUs and on GPUs without matrix units; with them it
         # did so from mid-2024 on, before it wrote the weights out in 16 bits first. Metal kernels widen on the fly

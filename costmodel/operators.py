@@ -62,6 +62,8 @@ class Setup:
     prefill_s: Any  # per prompt
     score_factor: Any
     stage_overlap: Any
+    stage_kernels: Any  # kernels per layer of a prompt pass
+    vector_share: Any
     mixed_overlap: Any  # share of the shorter of decoding and prompt work that a mixed step hides
     grouped_reads: Any  # how far a kernel reads a shared cache head once per query head instead of once
     # weights
@@ -103,7 +105,8 @@ def linear(
     bytes_ = weights * read_share * (setup.weight_bytes if bytes_per_weight is None else bytes_per_weight)
     # rows per matrix: an expert multiplies only the tokens routed to it
     rows = tokens * flops_share / read_share
-    compute_s = flops * setup.flops_share / (setup.linear_flops_per_s * rate_share)
+    slow = where(rows > SMALL_ROWS, rate_share, setup.vector_share)
+    compute_s = flops * setup.flops_share / (setup.linear_flops_per_s * slow)
     compute_s = compute_s * (1.0 + setup.half_tokens / rows * (rows > SMALL_ROWS))
     compute_s = compute_s + weights * read_share * setup.widen_s_per_weight * (rows > SMALL_ROWS)
     memory_s = bytes_ / setup.weight_bytes_per_s

@@ -15,6 +15,7 @@ from costmodel.units import BITS_PER_BYTE
 
 # FLOP per byte of bandwidth where a data sheet states no rate at all (small CPUs): a multiply-add per loaded word
 FLOPS_PER_BYTE_UNKNOWN = 8.0
+ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
 KERNELS = ("naive", "tuned", "lut", "gemv")
 
 
@@ -113,9 +114,12 @@ def make_path(
     if weights.scheme == "codebook" and kernel != "naive":
         kernel = "lut"
     bandwidth = rates.bandwidth_share
+    if rates.group == "apple" and hardware.bandwidth_bytes_per_s > ULTRA_BYTES_PER_S and not ideal:
+        bandwidth *= values.get("bandwidth.ultra", 1.0)
     dequantize = 1.0
     if weights.is_quantized and not ideal:
-        bandwidth *= values.get(f"decode_scheme.{weights.scheme}", 1.0) * values.get(
+        scheme = values.get(f"decode_scheme.{weights.scheme}", 1.0)
+        bandwidth *= values.get(f"decode_format.{weights.slug}", scheme) * values.get(
             f"decode_kernel.{kernel}", 1.0
         )
         if weight_only and not rates.widens_first:

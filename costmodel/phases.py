@@ -14,6 +14,9 @@ from costmodel.specs import Deployment, Workload
 from costmodel.speculative import draft_seconds
 
 FULL_ATTENTION_ROWS = 64.0  # cache heads × sequences at which a decode kernel without splits fills a device
+MICRO_BATCH_COPIES = 4.0  # llama.cpp keeps at most four micro-batches in flight (GGML_SCHED_MAX_COPIES)
+LAUNCH_QUEUE = 1024.0  # pending kernel launches of a CUDA context
+BLOCKED_OVERLAP = 0.15
 SMALLEST_SHARE = 0.25  # of the bandwidth that such a kernel still reaches with a single row
 
 
@@ -138,9 +141,12 @@ def prefill(
         # stages of a split by layers work on different micro-batches of the prompt: (m + p − 1) / (m · p)
         # of the serial time (GPipe, Huang et al. 2019, arXiv:1811.06965)
         micro = maximum(ceiling(tokens / maximum(behaviour.stage_tokens, 1.0)), 1.0)
-        stages = maximum(setup.pipeline_parallel, 1.0)
+        stages = minimum(maximum(setup.pipeline_parallel, 1.0), MICRO_BATCH_COPIES)
         ideal = (micro + stages - 1.0) / (micro * stages)
-        share = where(behaviour.stage_tokens > 0, 1.0 - setup.stage_overlap * (1.0 - ideal), 1.0)
+        # the host cannot run ahead to the next stage once a stage's kernels fill the launch queue
+        queued = setup.stage_kernels * setup.shape.layers / maximum(setup.pipeline_parallel, 1.0)
+        overlap = where(queued > LAUNCH_QUEUE, BLOCKED_OVERLAP, setup.stage_overlap)
+        share = where(behaviour.stage_tokens > 0, 1.0 - overlap * (1.0 - ideal), 1.0)
         terms = {name: seconds * share for name, seconds in terms.items()}
     return Phase(total(terms), terms, operators, device_s=device_s * chunks)
 

@@ -122,7 +122,7 @@ def _memory(case: Case, result: dict[str, Any]) -> None:
 
 
 class _Tensor:
-    def __init__(self, tensor_parallel: float) -> None:
+    def __init__(self, tensor_parallel: Any) -> None:
         self.tensor_parallel = tensor_parallel
 
 
