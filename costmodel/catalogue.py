@@ -37,7 +37,7 @@ HARDWARE_COLUMNS = (
 MODEL_TEXT = ("slug", "name", "family", "hf_id", "attention", "native_weight_format")
 MODEL_FLAGS = (
     *("tied_embeddings", "gated_mlp", "attention_bias", "attention_output_bias", "mlp_bias", "head_bias"),
-    *("norm_bias", "qk_norm", "global_key_is_value", "experts_only_quantized"),
+    *("norm_bias", "qk_norm", "global_key_is_value", "experts_only_quantized", "attention_gate"),
 )
 MODEL_NUMBERS = (
     *("layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate", "vocab", "norms_per_layer"),
@@ -49,7 +49,14 @@ MODEL_OPTIONAL = (
     *("mlp_layers", "sliding_window", "global_layers", "attention_layers", "kv_layers", "global_kv_heads"),
     *("global_head_dim", "max_positions"),
 )
-STATE_COLUMNS = ("state_kind", "state_inner", "state_size", "state_conv", "state_dt_rank")
+STATE_COLUMNS = (
+    *("state_kind", "state_inner", "state_size", "state_conv", "state_dt_rank"),
+    *(
+        "state_layers",
+        "state_params",
+        "state_numbers",
+    ),  # of one mixer, where the kind has more dimensions than these columns
+)
 CHECK_COLUMNS = (
     *("catalogue_params", "published_params", "catalogue_active_params", "published_active_params"),
     "catalogue_kv_bytes_per_token",
@@ -157,7 +164,15 @@ def _model(row: dict[str, str]) -> Model:
         cell = number(row, name, table)
         values[name] = None if cell is None else int(cell)
     values |= {"source": row["source"], "notes": row["note"]}
-    if row["state_kind"]:
+    if row["state_params"]:
+        layers = int(number(row, "state_layers", table) or 0)
+        state_numbers = number(row, "state_numbers", table) or 0.0
+        values |= {
+            "state_layers": layers,
+            "state_layer_params": number(row, "state_params", table) or 0.0,
+            "state_bytes_per_sequence": layers * state_numbers * state_space.STATE_BYTES,
+        }
+    elif row["state_kind"]:
         weights, state = state_space.by_kind(
             row["state_kind"],
             hidden=values["hidden"],
@@ -210,10 +225,13 @@ def parse_engines(text: str) -> dict[str, Engine]:
 # ---------------------------------------------------------------- names
 
 
-def compact(text: str) -> str:
+def compact(text: str, *, vendors: bool = False) -> str:
     """Letters and digits only, lower case, vendor words dropped: `NVIDIA GeForce RTX 3090` → `rtx3090`."""
+    whole = re.sub(r"[^a-z0-9.+#]", "", text.lower())
+    if vendors:
+        return whole
     plain = VENDOR_WORDS.sub(" ", re.sub(r"[\s_\-/(),]+", " ", text.lower()))
-    return re.sub(r"[^a-z0-9.+#]", "", plain) or re.sub(r"[^a-z0-9.+#]", "", text.lower())
+    return re.sub(r"[^a-z0-9.+#]", "", plain) or whole
 
 
 def _tokens(text: str) -> frozenset[str]:
@@ -245,11 +263,11 @@ def _names(kind: str) -> dict[str, tuple[str, tuple[str, ...]]]:
                     names.setdefault(compact(text), (slug, ()))
                     names.setdefault(compact(_bare_model(text)), (slug, ()))
     for slug in _catalogue(kind):
-        names[compact(slug)] = (slug, ())
+        names[compact(slug, vendors=kind == "engine")] = (slug, ())
     if kind == "engine":
         for slug, engine in all_engines().items():
             for alias in engine.aliases:
-                names.setdefault(compact(alias), (slug, ()))
+                names.setdefault(compact(alias, vendors=True), (slug, ()))
     for row in _alias_rows():
         if row["kind"] == kind:
             others = tuple(a for a in row["alternatives"].split(";") if a)
@@ -361,7 +379,7 @@ def find_engine(text: str) -> Resolved[Engine]:
     >>> find_engine("trt-llm").slug, find_engine("ollama").slug
     ('tensorrt-llm', 'llama.cpp')
     """
-    hit = _names("engine").get(compact(text))
+    hit = _names("engine").get(compact(text, vendors=True))
     if hit is None:
         raise UnknownName(
             "engine", text, _suggest("engine", text), hint="list all: kb list engines", field="engine"
