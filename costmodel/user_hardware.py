@@ -11,7 +11,7 @@ from typing import Any
 
 from costmodel.errors import InvalidFile
 from costmodel.specs import Hardware
-from costmodel.units import GIB, GIGA, TERA
+from costmodel.units import GIB, GIGA, MIB, TERA
 
 MAX_FILE_BYTES = 1_000_000
 CLASSES = ("datacenter", "consumer", "workstation", "cpu", "apple", "accelerator", "tpu", "edge", "apu")
@@ -27,7 +27,7 @@ QUANTITIES: dict[str, tuple[str, float]] = {
     "interconnect_bytes_per_s": ("interconnect_bytes_per_s", 1.0),
     "host_gb_s": ("host_bytes_per_s", GIGA),
     "host_bytes_per_s": ("host_bytes_per_s", 1.0),
-    "cache_mb": ("cache_bytes", 2**20),
+    "cache_mb": ("cache_bytes", MIB),
     "cache_bytes": ("cache_bytes", 1.0),
     "tdp_w": ("tdp_w", 1.0),
     "price_usd": ("price_usd", 1.0),

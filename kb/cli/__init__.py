@@ -40,6 +40,10 @@ Examples:
 """
 
 
+class ClosedPipe(Exception):
+    """Whoever read our output stopped reading."""
+
+
 class LazyGroup(click.Group):
     """Lists commands from COMMANDS without importing them."""
 
@@ -61,6 +65,12 @@ class LazyGroup(click.Group):
             hint = f"did you mean {', '.join(near)}? " if near else ""
             raise click.UsageError(f"unknown command {args[0]!r} — {hint}list all: kb --help")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ClosedPipe from error  # click itself would exit with 1, which means that a check found something
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -140,7 +150,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return fail(message, hint)
     except (click.Abort, KeyboardInterrupt):
         return fail("interrupted")
-    except BrokenPipeError:
+    except (BrokenPipeError, ClosedPipe):
         # Nothing more can be written; without this the interpreter would complain again while it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return fail(
