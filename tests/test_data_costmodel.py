@@ -11,14 +11,13 @@ import pytest
 from costmodel import catalogue, formats
 from costmodel.catalogue import (
     ALIAS_COLUMNS,
-    HARDWARE_COLUMNS,
-    MODEL_COLUMNS,
     all_engines,
     all_hardware,
     all_models,
     compact,
 )
 from costmodel.errors import InvalidFile
+from costmodel.library import FLOPS_COLUMNS, HARDWARE_COLUMNS, MODEL_COLUMNS
 from costmodel.tables import BASES, parse_table, read_table, read_text
 
 TABLES = {
@@ -50,7 +49,7 @@ def test_devices_are_plausible(slug: str) -> None:
     device = all_hardware()[slug]
     assert 2**27 <= device.memory_bytes <= 2**41
     assert 5e9 <= device.bandwidth_bytes_per_s <= 1e17
-    assert set(device.flops) <= set(catalogue.FLOPS_COLUMNS)
+    assert set(device.flops) <= set(FLOPS_COLUMNS)
     assert all(1e9 < rate < 1e17 for rate in device.flops.values())
     rates = device.flops
     if "fp8" in rates and "fp16" in rates:
