@@ -29,8 +29,8 @@ PUBLISHER = re.compile(
 )
 
 
-def kind_of(reference: Reference, tail: str = "") -> str:
-    """The kind of a parsed reference; `tail` is what the source prints behind the title.
+def kind_of(reference: Reference, tail: str = "", url: str | None = None) -> str:
+    """The kind of a parsed reference; `tail` is what the source prints behind the title, `url` its link.
 
     An identifier, a scholarly host or a venue makes it a paper; a link alone makes it software on a code forge,
     a product on a vendor's product pages, and a website elsewhere.
@@ -48,11 +48,12 @@ def kind_of(reference: Reference, tail: str = "") -> str:
         return "book"
     if reference.edition and reference.publisher:
         return "book"
-    if reference.url and not is_scholarly(reference.url):
+    url = url or reference.url
+    if url and not is_scholarly(url):
         if reference.doi or (venue and not in_blog):
             return "paper"
-        return kind_of_link(reference.url)
-    if reference.doi or venue or reference.url or reference.et_al:
+        return kind_of_link(url)
+    if reference.doi or venue or url or reference.et_al:
         return "paper"
     # An organisation alone, with neither venue nor link, names its product: "HuggingFace (2022). Hugging face accelerate."
     if len(reference.authors) == 1 and not reference.authors[0].get("given"):

@@ -84,6 +84,9 @@ ORGANISATION = re.compile(
 )
 
 
+FOOTNOTE = re.compile(r"(?<=[a-zà-ÿ])\d+$")  # "Lespiau1"
+
+
 class Names(NamedTuple):
     """Authors in order; `et_al` if the source cut the list; `certain` is false where borders were guessed."""
 
@@ -99,7 +102,8 @@ def name(family: str, given: str = "") -> Name:
     ({'family': 'al-Hakim'}, {'family': '’s-Gravesande', 'given': 'W. J.'})
     """
     family = family.strip(" ,;:*†‡§")
-    family = re.sub(r"(?<=[a-zà-ÿ])\d+$", "", family)  # a footnote mark: "Lespiau1"
+    if family[-1:].isdigit():
+        family = FOOTNOTE.sub("", family)
     given = given.strip(" ,;:*†‡§")
     if not family:
         family, given = given, ""

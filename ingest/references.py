@@ -39,8 +39,12 @@ BACK_REFERENCES = re.compile(r"(?<=[.…])\s+\d{1,3}(?:,\s*\d{1,3})*\s*$")
 YEAR = r"(?:1[6-9]|20)\d\d"
 YEAR_IN_BRACKETS = re.compile(rf"\(\s*(?P<year>{YEAR})[a-z]?(?:,[^()]*)?\)\s*[.,:]?\s+|\(n\.\s?d\.\)\.?\s+")
 YEAR_BETWEEN_STOPS = re.compile(rf"[.,]\s+\(?(?P<year>{YEAR})[a-z]?\)?\.\s+")
-OPENING, CLOSING = '“„«"', '”“»"'
+CLOSING = re.compile('[”“»"]')
+CLOSING_TEX = re.compile("''|[\"”]")
 QUOTED = re.compile(r"(?:^|[\s,.;:(])(?P<open>[“„«\"]|``)(?=\S)")
+YEAR_AT_END = re.compile(rf"(?:,\s*|\s*\.\s*)\(?({YEAR})\)?$")
+YEAR_BEFORE_QUOTE = re.compile(rf"[.,\s]\(?({YEAR})[a-z]?\)?$")
+AND = re.compile(r"\s+(?:and|&)\s")
 LNCS = re.compile(r"^(?P<authors>[^:“\"?]{3,2000}?(?:[^\W\d_]\.|et al\.?)):\s+(?=\S)")
 
 
@@ -165,10 +169,9 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
         truncated=truncated,
         title_truncated=title_truncated,
     )
-    seen = (
-        reference if url or not urls else replace(reference, url=urls[-1])
-    )  # a cut address still tells the host
-    return replace(reference, kind=kind_of(seen, tail_text))
+    # An address that was cut does not count as link but still tells the host.
+    kind = kind_of(reference, tail_text, url or (urls[-1] if urls else None))
+    return reference if kind == "paper" else replace(reference, kind=kind)
 
 
 def detect_style(text: str, *, truncated: bool = False) -> str:
@@ -199,20 +202,14 @@ def closing_quote(text: str, start: int, opening: str) -> int | None:
 
     A closing mark ends the title if the title's punctuation stands before it; else the last mark does.
     """
-    closings = ("''", '"', "”") if opening == "``" else CLOSING
     last = None
-    position = start
-    while position < len(text):
-        mark = next((one for one in closings if text.startswith(one, position)), None)
-        if mark is None:
-            position += 1
-            continue
-        after = text[position + len(mark) : position + len(mark) + 1]
+    for match in (CLOSING_TEX if opening == "``" else CLOSING).finditer(text, start):
+        position, mark = match.start(), match[0]
+        after = text[match.end() : match.end() + 1]
         if text[position - 1] in ",.?!" and (not after or after in " ,.;:)[("):
             return position
         if mark != opening or not after or not after.isalnum():
             last = position
-        position += len(mark)
     return last
 
 
@@ -225,7 +222,7 @@ def split_quoted(text: str) -> tuple[Names, str, str, int | None]:
         return split_plain(text)
     before = text[: match.start("open")].strip(" ,.(")
     year = None
-    if dated := re.search(rf"[.,\s]\(?({YEAR})[a-z]?\)?$", before):  # Chicago author-date
+    if dated := YEAR_BEFORE_QUOTE.search(before):  # Chicago author-date
         year, before = int(dated[1]), before[: dated.start()]
     return read_names(before), text[match.end("open") : end], text[end:].lstrip("”“»\"'"), year
 
@@ -302,7 +299,7 @@ def read_names(text: str, run_together: bool = False) -> Names:
     chunks = [chunk.strip() for chunk in listed.split(",") if chunk.strip()]
     if not chunks:
         return Names((), et_al)
-    if len(chunks) > 1 and IS_INITIALS.match(re.split(r"\s+(?:and|&)\s", chunks[1])[0].strip()):
+    if len(chunks) > 1 and IS_INITIALS.match(AND.split(chunks[1])[0].strip()):
         return split_family_first(text)
     if IS_INITIALS.match(chunks[0].split()[0]) and len(chunks[0].split()) > 1:
         if run_together and len(chunks) == 1 and len(re.findall(r"[^\W\d_]\.\s+[^\W\d_]{2,}", listed)) > 2:
@@ -333,9 +330,9 @@ def is_organisation_like(text: str) -> bool:
 def trim_title(title: str, tail: str) -> tuple[str, int | None]:
     """The title without closing punctuation, and without a year that the source set inside the quotes."""
     title = title.strip().rstrip(",;:").strip()
-    title = re.sub(r"\.+$", "", title).strip()
+    title = title.rstrip(".").strip()
     year = None
-    if match := re.search(rf"(?:,\s*|\s*\.\s*)\(?({YEAR})\)?$", title):
+    if title[-1:] in "0123456789)" and (match := YEAR_AT_END.search(title)):
         stated = re.findall(rf"\b{YEAR}\b", re.sub(ARXIV, "", tail))
         if not stated or match[1] in stated:
             year, title = int(match[1]), title[: match.start()].rstrip(" ,.")

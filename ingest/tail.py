@@ -67,6 +67,23 @@ END_OF_VENUE = re.compile(
     r",\s*\d+\s*(?:[:(.,]|$)|\s*\(?(?<!\d)(?:19|20)\d\d\)?\s*(?:[.,;]|$)|,\s*[A-Z]\.\s[A-Z]\w+,|\.\s|…|\[Online\]|https?:|\bdoi\b",
     re.IGNORECASE,
 )
+ADDRESS = re.compile(r"(?:URL:?\s*)?(?:https?://|www\.)\S+(?:\s(?:org|com|io)\S*)?")
+ONLINE = re.compile(r"\[?Online\]?\.?|Available(?:\s+(?:at|from))?:|\bSee\s*(?=\(|$)")
+ACCESSED = re.compile(r"\(accessed[^)]*\)|\bAccessed\s+(?:on\s+)?[^.]*\.?", re.IGNORECASE)
+EDITORS = re.compile(r"(?:,\s*|\s)(?:editors?|\(?eds?\.\)?),?(?:\s+(?=[A-Z])|$)")
+MONTH = re.compile(
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december)",
+    re.IGNORECASE,
+)
+EARLIEST, LATEST = 1650, datetime.date.today().year + 1
+NOT_YEARS = re.compile(
+    r"\b(?:vol\.|volume|no\.)\s*\d+|\barxiv[\s:.]*\S+(?:\s+\d{4}\.\d{4,5})?", re.IGNORECASE
+)
+LEADING_IN = re.compile(r"^[Ii]n:?\s+(?=\S)|^In(?=In[a-z])")
+LEADING_YEAR = re.compile(r"(?:19|20)\d\d\s")
+MORE_BEHIND = re.compile(r"https?://\S+[\s,]+\S")
+WORD = re.compile(r"\w")
+LETTERS = re.compile(r"[^\W\d_]{2,}")
 PUBLISHERS = re.compile(
     r"\b(PMLR|IEEE Computer Society|IEEE(?=[,.]\s)|ACM(?=[,.\s]|$)|Springer|Curran Associates, Inc\.|SIAM|MIT Press|Elsevier|"
     r"Chapman and Hall/CRC|\w+ University Press)"
@@ -126,16 +143,16 @@ def read_tail(text: str, *, arxiv: bool = False, year_known: bool = False) -> Ta
     2023
     """
     original = text.strip()
-    body = re.sub(r"(?:URL:?\s*)?(?:https?://|www\.)\S+(?:\s(?:org|com|io)\S*)?", " ", original)
-    body = re.sub(r"\[?Online\]?\.?|Available(?:\s+(?:at|from))?:|\bSee\s*(?=\(|$)", " ", body)
-    after_url = body.strip() != original and bool(re.search(r"https?://\S+[\s,]+\S", original))
-    body = re.sub(r"\(accessed[^)]*\)|\bAccessed\s+(?:on\s+)?[^.]*\.?", " ", body, flags=re.IGNORECASE)
+    body = ADDRESS.sub(" ", original) if "://" in original or "www." in original else original
+    body = ONLINE.sub(" ", body)
+    after_url = "://" in original and MORE_BEHIND.search(original) is not None
+    body = ACCESSED.sub(" ", body)
     body = " ".join(body.split()).strip(" ,")
     pages = ""
     without_pages = body
     if match := PAGES.search(body):
         pages = (
-            re.sub(r"\s+", "", match["pages"] or match["range"])
+            "".join((match["pages"] or match["range"]).split())
             .replace("--", "–")
             .replace("-", "–")
             .strip("–")
@@ -166,43 +183,24 @@ def read_tail(text: str, *, arxiv: bool = False, year_known: bool = False) -> Ta
 
 def read_year(text: str, *, arxiv: bool = False) -> int | None:
     """The last plausible year that stands alone; page ranges, volumes and arXiv ids are not years."""
-    text = (
-        re.sub(
-            r"\b(?:vol\.|volume|no\.)\s*\d+|\barxiv[\s:.]*\S+(?:\s+\d{4}\.\d{4,5})?",
-            " ",
-            text,
-            flags=re.IGNORECASE,
-        )
-        if (arxiv or "vol" in text.lower() or "no." in text.lower())
-        else text
-    )
-    latest = datetime.date.today().year + 1
-    years = [year for match in YEAR.finditer(text) if 1650 <= (year := int(match["year"])) <= latest]
+    if arxiv or "vol" in text.lower() or "no." in text.lower():
+        text = NOT_YEARS.sub(" ", text)
+    years = [year for match in YEAR.finditer(text) if EARLIEST <= (year := int(match["year"])) <= LATEST]
     return years[-1] if years else None
 
 
 def read_venue(text: str, *, arxiv: bool = False) -> str:
     """The name of the venue, without volume, pages, publisher and year."""
     text = text.strip(' ,.”"')
-    if re.match(r"(?:arxiv|corr\b)", text, re.IGNORECASE):
+    if text[:5].lower() == "arxiv" or text[:4].lower() == "corr":
         return "arXiv"
-    text = re.sub(r"^[Ii]n:?\s+(?=\S)|^In(?=In[a-z])", "", text)
-    if match := re.search(r"(?:,\s*|\s)(?:editors?|\(?eds?\.\)?),?(?:\s+(?=[A-Z])|$)", text):
+    text = LEADING_IN.sub("", text)
+    if match := EDITORS.search(text):
         text = text[match.end() :]
-    lead = re.match(r"(?:(?:19|20)\d\d\s+)?", text)
-    start = (
-        lead.end() if lead and len(text) - lead.end() > 10 else 0
-    )  # "2023 IEEE … Symposium": the year is part of the name
+    # "2023 IEEE … Symposium": the year is part of the name.
+    start = 5 if LEADING_YEAR.match(text) and len(text) > 15 else 0
     match = END_OF_VENUE.search(text, start)
     venue = (text[: match.start()] if match else text).strip(" ,.;:([")
-    if (
-        not re.match(r"\w", venue)
-        or not re.search(r"[^\W\d_]{2,}", venue)
-        or re.fullmatch(
-            r"(?:january|february|march|april|may|june|july|august|september|october|november|december)",
-            venue,
-            re.IGNORECASE,
-        )
-    ):
+    if not WORD.match(venue) or not LETTERS.search(venue) or MONTH.fullmatch(venue):
         return ""
     return venue
