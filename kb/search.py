@@ -122,6 +122,21 @@ def search(
     return answer
 
 
+def matching_works(reader: Reader, text: str, filters: Mapping[str, Sequence[str]]) -> set[int]:
+    """The works that a query and filters choose: the same language, without ranking."""
+    state = index_state(reader)
+    query = parse_query(text)
+    backend = BACKENDS[state["search_backend"]]
+    notes: list[str] = []
+    selection = select(reader, backend, [*query.clauses, *filter_clauses(filters)], notes)
+    selection.where.append("d.work_id IS NOT NULL")
+    if unknown := [note for note in notes if note.startswith("no ")]:
+        raise InvalidQuery(unknown[0].split(";")[0], hint=unknown[0].partition("; ")[2])
+    return {
+        row["work_id"] for row in reader.rows(selection.sql("d.work_id AS work_id"), selection.parameters)
+    }
+
+
 def index_state(reader: Reader) -> dict[str, str]:
     """What identifies the index in this database at this moment."""
     try:

@@ -23,7 +23,7 @@ Vocabulary = list[tuple[str, int, int]]
 
 def did_you_mean(reader: Reader, backend: Backend, state: Mapping[str, str], query: Query) -> str | None:
     """The query with unknown words replaced, where that finds something."""
-    from kb.search import find_hits, select
+    from kb.search import find_hits, relaxations, select
 
     given = changed = query.text.replace("\0", " ")
     for word, documents in rare_words(reader, backend, query):
@@ -34,7 +34,10 @@ def did_you_mean(reader: Reader, backend: Backend, state: Mapping[str, str], que
     if changed == given:
         return None
     clauses = parse_query(changed).clauses
-    return changed if find_hits(reader, select(reader, backend, clauses, []), "relevance") else None
+    for attempt in (clauses, *(looser for looser, _note in relaxations(clauses))):
+        if find_hits(reader, select(reader, backend, attempt, []), "relevance"):
+            return changed
+    return None
 
 
 def rare_words(reader: Reader, backend: Backend, query: Query) -> list[tuple[str, int]]:
