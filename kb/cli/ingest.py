@@ -61,7 +61,7 @@ def classify(url: str, works: list[int]) -> list[dict[str, Any]]:
 
     reader = open_reader(url)
     try:
-        return list(propose_for_works(reader, works[:200]))
+        return [dict(one) for one in propose_for_works(reader, works[:200])]
     finally:
         reader.close()
 
@@ -91,7 +91,12 @@ def show(answer: dict[str, Any], output: Output) -> None:
         if len(listed) > 20:
             click.echo(f"  … {len(listed) - 20} more with --json")
     for one in answer["classification"][:10]:
-        click.echo(wrap(f"{one.get('id')}: {one.get('text') or one.get('role') or ''}", indent=2, hang=4))
+        level = one.get("level") or {}
+        if level.get("path"):
+            text = (
+                f"{one.get('work') or one.get('title')}: perhaps {level['path']} ({level['confidence']:.0%})"
+            )
+            click.echo(wrap(text, indent=2, hang=4))
     for note in answer["notes"]:
         output.note(f"note: {note}")
     if answer["proposed"]:
