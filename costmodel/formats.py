@@ -210,12 +210,17 @@ def lookup(
     return values[inverse].reshape(names.shape)
 
 
-def for_engine(text: str | NDArray[Any], aliases: dict[str, str]) -> Any:
+def for_engine(text: str | NDArray[Any], aliases: dict[str, str], use: str = "weights") -> Any:
     """Names as the engine means them (Engine.format_aliases): `int4` in llama.cpp is `gguf-q4_k_m`.
+
+    Aliases are of weight formats; for another `use` those hold whose target serves it.
 
     >>> for_engine("int4", {"int4": "gguf-q4_k_m"}), for_engine("fp8", {"int4": "gguf-q4_k_m"})
     ('gguf-q4_k_m', 'fp8')
     """
+    if use != "weights":
+        known = all_formats()
+        aliases = {name: slug for name, slug in aliases.items() if slug in known and use in known[slug].uses}
     if not aliases:
         return text
     if isinstance(text, str):

@@ -160,7 +160,7 @@ def cache_bytes_per_sequence(
     bytes = kv(S · kept) · heads kept · layers kept · (1 − s + s/B) / (1 − waste) + state, where a share s of the
     context is stored once for the batch of B (shared prefixes).
     """
-    kv_name = formats.for_engine(deployment.kv_format, engine.format_aliases)
+    kv_name = formats.for_engine(deployment.kv_format, engine.format_aliases, "kv")
     if isinstance(kv_name, str) and kv_name.startswith("gguf-f"):
         kv_name = "fp16"
     bits = formats.lookup(kv_name, "bits_per_weight", "kv", "kv_format")

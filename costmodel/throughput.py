@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from costmodel.numeric import maximum, minimum
+from costmodel.numeric import maximum, minimum, where
 
 BUSIEST = 0.99  # utilisation at which a queue is cut off: beyond, it grows without end
 
 
-def interference_seconds(*, sequences: Any, prefill_s: Any, output_tokens: Any, hidden_s: Any) -> Any:
+def interference_seconds(*, sequences: Any, prefill_s: Any, output_tokens: Any) -> Any:
     """What the other requests' prefills add to each decode step while `sequences` requests are in flight.
 
     In steady state each of the other B − 1 requests is prefilled once while one request decodes its n tokens:
-    added = (B − 1) · (prefill − hidden) / n. `hidden_s` is the prefill work that a mixed step does in the shadow of
-    the weights it reads anyway (chunked prefill: Agrawal et al. 2023, arXiv:2308.16369).
+    added = (B − 1) · prefill / n, where `prefill_s` is what a mixed step does not hide in the shadow of the weights
+    it reads anyway (chunked prefill: Agrawal et al. 2023, arXiv:2308.16369).
 
-    >>> interference_seconds(sequences=11, prefill_s=0.1, output_tokens=10, hidden_s=0.0)
+    >>> interference_seconds(sequences=11, prefill_s=0.1, output_tokens=10)
     0.1
     """
-    return maximum(sequences - 1.0, 0.0) * maximum(prefill_s - hidden_s, 0.0) / maximum(output_tokens, 1.0)
+    return maximum(sequences - 1.0, 0.0) * prefill_s / maximum(output_tokens, 1.0)
 
 
 def sequences_at_rate(*, request_rate: Any, fixed_s: Any, slope_s: Any, most: Any) -> Any:
@@ -29,9 +29,14 @@ def sequences_at_rate(*, request_rate: Any, fixed_s: Any, slope_s: Any, most: An
 
     >>> sequences_at_rate(request_rate=2.0, fixed_s=1.0, slope_s=0.25, most=100.0)
     4.0
+
+    Beyond what the slope allows the queue grows without end and the engine is full.
+
+    >>> sequences_at_rate(request_rate=10.0, fixed_s=0.0, slope_s=0.25, most=100.0)
+    100.0
     """
-    room = maximum(1.0 - request_rate * slope_s, 1e-9)
-    return minimum(maximum(request_rate * fixed_s / room, 1.0), most)
+    room = 1.0 - request_rate * slope_s
+    return where(room > 1e-9, minimum(maximum(request_rate * fixed_s / maximum(room, 1e-9), 1.0), most), most)
 
 
 def waiting_seconds(*, request_rate: Any, service_s: Any) -> Any:

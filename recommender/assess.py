@@ -11,7 +11,7 @@ from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.pricing import Priced, price
 from recommender.rules import Refusal
-from recommender.situation import Situation
+from recommender.situation import Situation, model_traits
 from taxonomy.model import Technique
 
 # Share of a predicted change (in logarithms) that is uncertain, by what the change rests on.
@@ -77,18 +77,21 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     """Price every technique alone in one call and collect what speaks against each."""
     baseline = price(situation, [{}])
     workload = situation.formula_workload
+    traits = model_traits(situation.model)
     changes: dict[str, Fields] = {}
     candidates: list[Fields] = [{}]
     where: dict[tuple[Any, ...], int] = {(): 0}
     index: dict[str, int] = {}
     for slug, technique in knowledge.techniques.items():
-        change = effects.changes_of(
-            technique,
-            situation.base,
-            model=situation.model,
-            workload=workload,
-            overrides={**situation.overrides, **host_overrides(technique, baseline)},
-        )
+        change: Fields = {}
+        if traits.issuperset(technique.requires.model):  # else its formulas need not have a value
+            change = effects.changes_of(
+                technique,
+                situation.base,
+                model=situation.model,
+                workload=workload,
+                overrides={**situation.overrides, **host_overrides(technique, baseline)},
+            )
         key = tuple(sorted(change.items(), key=lambda item: item[0]))
         if key not in where:
             where[key] = len(candidates)
@@ -133,7 +136,7 @@ def names_in_place(
     slugs |= {
         slug
         for slug, technique in knowledge.techniques.items()
-        if technique.effects and effects.is_covered(changes[slug], situation.base)
+        if effects.is_in_place(technique, changes[slug], situation.base)
     }
     return frozenset(slugs | {knowledge.techniques[slug].mechanism for slug in slugs} - {""})
 
@@ -180,6 +183,8 @@ def outcome_refusals(
         return []
     if told:
         return [Refusal("no-gain", "")]
+    if index == 0:
+        return [Refusal("no-gain", "comes out neutral for this model and workload: it would change nothing.")]
     reason = explain.no_gain(
         priced,
         index,

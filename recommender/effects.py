@@ -24,7 +24,14 @@ Fields = dict[str, Any]
 # Fields whose techniques exclude one another when they set different values; the other fields are multiplied or
 # added, so two techniques may share them.
 DRAFTING = frozenset(
-    {"tokens_per_step", "verify_tokens", "draft_weight_share", "draft_passes", "draft_overhead_s"}
+    {
+        "tokens_per_step",
+        "verify_tokens",
+        "draft_weight_share",
+        "draft_layer_share",
+        "draft_passes",
+        "draft_overhead_s",
+    }
 )
 
 # More of the first kind is better, less of the second; used to see that an engine already does at least as much.
@@ -135,6 +142,18 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, int | float) and not isinstance(b, bool):
         return abs(a - b) <= 1e-12 * max(abs(a), abs(b), 1.0)
     return bool(a == b)
+
+
+def is_in_place(technique: Technique, changes: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
+    """Whether the deployment already does what the technique would: as much or more in every field.
+
+    A technique that changes nothing because its numbers come out neutral here is not in place: somebody, the
+    engine or the user, must have set one of its fields.
+    """
+    if changes:
+        return is_covered(changes, base)
+    usual = _defaults()
+    return any(base.get(effect.field) != usual.get(effect.field) for effect in technique.effects)
 
 
 def is_covered(changes: Mapping[str, Any], base: Mapping[str, Any]) -> bool:

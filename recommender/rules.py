@@ -31,8 +31,14 @@ _TRAIT_NAMES = {
 
 @dataclass(frozen=True)
 class Refusal:
+    """A code and a sentence; the sentence ends with a full stop (empty where another refusal will be told)."""
+
     code: str
     reason: str
+
+    def __post_init__(self) -> None:
+        if self.reason and not self.reason.endswith("."):
+            object.__setattr__(self, "reason", f"{self.reason}.")
 
     @property
     def priority(self) -> int:
@@ -125,7 +131,7 @@ def use_refusals(
         if relation.kind == "subsumes" and relation.b == technique.slug and relation.a in situation.using:
             name = knowledge.techniques[relation.a].name
             return [Refusal(code, f"{name}, in use already, includes it.")]
-    if technique.effects and effects.is_covered(changes, situation.base):
+    if effects.is_in_place(technique, changes, situation.base):
         what = _settings_text(technique, situation)
         return [Refusal(code, f"{situation.engine.name} already works this way{what}.")]
     return []
@@ -200,8 +206,11 @@ def engine_refusals(
     if engine.slug in OPEN_ENGINES:
         return []
     offered = knowledge.shipped_by(technique.slug)
-    if engine.slug in offered or not technique.engines:
+    if engine.slug in offered:
         return []
+    unreadable = format_refusals(changes, situation)
+    if unreadable or not technique.engines:
+        return unreadable
     if any(
         engine.slug in knowledge.shipped_by(slug) for slug in knowledge.members.get(technique.mechanism, ())
     ):
@@ -210,6 +219,29 @@ def engine_refusals(
         return [Refusal("not-applicable", f"{engine.name} does not offer it; only research code exists.")]
     verb = "do" if len(offered) > 1 else "does"
     return [Refusal("not-applicable", f"{engine.name} does not offer it; {', '.join(offered)} {verb}.")]
+
+
+def format_refusals(changes: Mapping[str, Any], situation: Situation) -> list[Refusal]:
+    """Number formats that the engine cannot load or store."""
+    from costmodel.formats import find_format, for_engine
+
+    engine = situation.engine
+    weights, cache = changes.get("weight_format"), changes.get("kv_format")
+    if isinstance(weights, str) and engine.formats:
+        found = find_format(for_engine(weights, engine.format_aliases))
+        if found.family not in engine.formats:
+            known = ", ".join(engine.formats)
+            return [Refusal("not-applicable", f"{engine.name} does not load {found.name}; it loads {known}.")]
+    if isinstance(cache, str) and engine.kv_formats and cache not in engine.kv_formats:
+        kept = find_format(for_engine(cache, engine.format_aliases, "kv"), "kv", "kv_format")
+        if kept.slug not in engine.kv_formats:
+            known = ", ".join(engine.kv_formats)
+            return [
+                Refusal(
+                    "not-applicable", f"{engine.name} does not keep its cache in {kept.name}; it has {known}."
+                )
+            ]
+    return []
 
 
 def conflict_refusals(

@@ -1,0 +1,208 @@
+"""The whole recommender on random scenarios, its promises, and the acceptance points of the project."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from costmodel.catalogue import all_hardware, all_models
+from recommender import soundness
+from recommender.assess import assess
+from recommender.knowledge import Knowledge, load_knowledge
+from recommender.question import Question
+from recommender.service import estimate, recommend, recommend_with, sweep, technique_curve
+from recommender.situation import resolve
+from taxonomy.load import load_relations, load_techniques
+
+
+@pytest.fixture(scope="module")
+def knowledge():
+    return Knowledge(techniques=dict(sorted(load_techniques().items())), relations=tuple(load_relations()))
+
+
+def ask(knowledge, **fields):
+    return recommend_with(knowledge, Question.from_mapping({"hardware": "rtx3090", "model": "70b", **fields}))
+
+
+def entry(answer, slug):
+    return next((r for r in answer.recommendations if r.kind == "technique" and slug in r.members), None)
+
+
+def rejection(answer, slug):
+    return next((r for r in answer.rejected if r.technique == slug), None)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_scenarios_are_sound(seed, knowledge):
+    draw = random.Random(seed)
+    scenario = soundness.random_scenario(draw, sorted(all_hardware()), sorted(all_models()))
+    question = Question.from_mapping(scenario)
+    answer = recommend_with(knowledge, question)
+    assert soundness.faults(answer, knowledge) == [], scenario
+    assert soundness.bound_faults(assess(resolve(question, knowledge), knowledge)) == [], scenario
+    json.dumps(answer.as_dict(), allow_nan=False)
+
+
+def test_the_same_question_gives_the_same_answer(knowledge):
+    one, two = ask(knowledge).as_dict(), ask(knowledge).as_dict()
+    assert one == two
+
+
+# ---------------------------------------------------------------- Llama-2-70B on one RTX 3090
+
+
+def test_70b_on_one_3090_says_what_it_lacks(knowledge):
+    found = ask(knowledge).feasibility
+    # weights 137.95e9 + 1536 tokens x 327,680 bytes of cache, buffers and driver beside them; the card has 24 GiB
+    assert found["available_bytes"] == pytest.approx(24 * 2**30, rel=0.05)
+    assert found["lacking_bytes"] == pytest.approx(137.95e9 + 1536 * 327_680 - 24 * 2**30, rel=0.03)
+    assert found["min_devices"] >= 6
+
+
+def test_70b_on_one_3090_puts_two_bits_first(knowledge):
+    answer = ask(knowledge)
+    best = answer.recommendations[0]
+    assert best.makes_it_fit and {"aqlm", "quip-sharp"} <= set(entry(answer, "aqlm").members)
+    assert entry(answer, "aqlm").rank <= 2
+    assert entry(answer, "aqlm").estimate["fits"] and any(
+        "quality" in line for line in entry(answer, "aqlm").caveats
+    )
+    assert answer.feasibility["changes"][0]["change"] == "2-bit weights"
+
+
+def test_70b_four_bits_fit_two_cards_not_one(knowledge):
+    answer = ask(knowledge)
+    four = next(row for row in answer.feasibility["formats"] if row["weights"] == "4-bit weights")
+    assert not four["fits"] and four["min_devices"] == 2 and four["lacking_bytes"] > 10e9
+    assert rejection(answer, "awq").code == "does-not-fit"
+    assert any(change["change"] == "4-bit weights, 2 x RTX 3090" for change in answer.feasibility["changes"])
+
+
+def test_70b_offloading_is_priced_and_no_win(knowledge):
+    answer = ask(knowledge)
+    item = entry(answer, "flexgen")
+    # more than 110 GB cross a link of 31.5 GB/s for every token: beyond 3.5 s whatever is hidden
+    assert item.estimate["tpot_ms"] > 3500
+    assert item.gain["latency"] < 1 and any("Not a speed-up" in line for line in item.caveats)
+    assert item.rank > entry(answer, "aqlm").rank
+    last = [change for change in answer.feasibility["changes"] if "host memory" in change["change"]]
+    assert last and answer.feasibility["changes"].index(last[0]) > 0
+
+
+@pytest.mark.parametrize("slug", ["flashattention", "paged-attention"])
+def test_70b_what_frees_no_memory_does_not_fit(slug, knowledge):
+    assert rejection(ask(knowledge), slug).code == "does-not-fit"
+
+
+def test_every_recommendation_names_papers_that_exist(reader):
+    answer = recommend(reader, {"hardware": "rtx3090", "model": "70b"})
+    known = {row["slug"] for row in reader.rows("SELECT slug FROM work")}
+    for item in answer.recommendations:
+        assert item.papers, item.techniques
+        assert {paper["id"] for paper in item.papers} <= known
+
+
+# ---------------------------------------------------------------- Llama-3.1-8B on one A100 and one H100
+
+
+def test_four_bits_near_the_top_for_decode_without_prefill_gain(knowledge):
+    answer = ask(knowledge, hardware="a100-80gb", model="llama-3.1-8b", objective="tpot")
+    item = entry(answer, "awq")
+    assert item.rank <= 8 and item.gain["tpot"] > 1.5 and item.gain["ttft"] <= 1.0
+
+
+def test_four_bits_at_batch_256_are_refused_for_compute(knowledge):
+    answer = ask(knowledge, hardware="a100-80gb", model="llama-3.1-8b", batch=256)
+    refusal = rejection(answer, "awq")
+    assert refusal.code == "no-gain" and "compute-bound" in refusal.reason
+
+
+def test_fp8_products_need_hopper_and_fp8_cache_does_not(knowledge):
+    a100 = ask(knowledge, hardware="a100-80gb", model="llama-3.1-8b", batch=64, input_tokens=4096)
+    h100 = ask(knowledge, hardware="h100", model="llama-3.1-8b", batch=64, input_tokens=4096)
+    assert rejection(a100, "fp8-w8a8").code == "unsupported-hardware"
+    assert entry(h100, "fp8-w8a8")
+    for answer in (a100, h100):
+        refusal = rejection(answer, "fp8-kv")
+        assert refusal is None or refusal.code != "unsupported-hardware"
+
+
+# ---------------------------------------------------------------- constraints
+
+
+def test_lossless_keeps_only_lossless(knowledge):
+    answer = ask(knowledge, hardware="a100", model="8b", lossless=True)
+    assert answer.recommendations and all(item.quality["lossless"] for item in answer.recommendations)
+    assert rejection(answer, "awq").code == "lossy"
+
+
+@pytest.mark.parametrize(
+    ("budget", "allowed"), [("none", {"none"}), ("calibration", {"none", "calibration"})]
+)
+def test_training_budget(budget, allowed, knowledge):
+    answer = ask(knowledge, hardware="a100", model="8b", max_training=budget)
+    assert {item.training for item in answer.recommendations} <= allowed
+    assert rejection(answer, "eagle-3").code == "needs-training"
+
+
+def test_what_the_engine_does_is_in_use(knowledge):
+    answer = ask(knowledge, hardware="a100", model="8b", engine="vllm")
+    for slug in ("flashattention", "paged-attention", "continuous-batching"):
+        assert rejection(answer, slug).code == "already-in-use", slug
+
+
+def test_using_changes_the_baseline(knowledge):
+    plain = ask(knowledge, hardware="a100", model="8b")
+    used = ask(knowledge, hardware="a100", model="8b", using="awq")
+    assert rejection(used, "awq").code == "already-in-use"
+    assert used.baseline["memory_bytes"]["weights"] < 0.5 * plain.baseline["memory_bytes"]["weights"]
+
+
+def test_filters_leave_out_and_say_so(knowledge):
+    answer = ask(knowledge, hardware="a100", model="8b", bottleneck="sequential-decoding")
+    assert all(
+        "sequential-decoding" in item.bottlenecks
+        for item in answer.recommendations
+        if item.kind == "technique"
+    )
+    assert rejection(answer, "awq").code == "filtered-out"
+    assert soundness.faults(answer, knowledge) == []
+
+
+def test_a_plans_steps_multiply_to_its_gain(knowledge):
+    answer = ask(knowledge, hardware="a100", model="8b")
+    plan = next(item for item in answer.recommendations if item.kind == "plan")
+    product = 1.0
+    for step in plan.steps:
+        product *= step["marginal_gain"]["latency"]
+    assert product == pytest.approx(plan.gain["latency"], rel=1e-6)
+    budgets = [answer.plans_by_training[name] for name in ("none", "calibration", "finetune")]
+    assert all(budgets)
+
+
+# ---------------------------------------------------------------- the other entries
+
+
+def test_estimate_and_sweep_agree():
+    rows = list(sweep({"hardware": "a100", "model": "8b", "batch": [1, 8], "weights": ["fp16", "int4"]}))
+    assert [(row["batch"], row["weight_format"]) for row in rows] == [
+        (1, "fp16"), (1, "int4"), (8, "fp16"), (8, "int4"),
+    ]  # fmt: skip
+    for row in rows:
+        body = estimate(
+            {"hardware": "a100", "model": "8b", "batch": row["batch"], "weights": row["weight_format"]}
+        )
+        assert row["tpot_ms"] == pytest.approx(body["tpot_ms"], rel=1e-12)
+        assert row["total_bytes"] == pytest.approx(body["memory_bytes"]["total"], rel=1e-12)
+
+
+def test_curve_falls_with_batch(reader):
+    found = technique_curve(reader, "awq", {"hardware": "a100", "model": "llama-2-7b", "objective": "tpot"})
+    gains = [point["gain"] for point in found["batch"]]
+    assert gains[0] > 1.5 and gains[-1] < 1.1 and found["break_even"]["batch"]
+
+
+def test_snapshot_is_reused_until_the_data_change(reader):
+    assert load_knowledge(reader) is load_knowledge(reader)
