@@ -84,6 +84,9 @@ ORGANISATION = re.compile(
 )
 
 
+RARE_SEPARATOR = re.compile(r"[;&]| (?:amd|und|y|et|AND|And) ")
+MAY_END_ET_AL = re.compile(r"\bal\b|alii|others|colleagues", re.IGNORECASE)
+COMMON = re.compile(r"((?:[^\W\d_]\.(?:-[^\W\d_]\.)? )+)([^\W\d_]{2,}(?:-[^\W\d_]{2,})?)")
 FOOTNOTE = re.compile(r"(?<=[a-zà-ÿ])\d+$")  # "Lespiau1"
 
 
@@ -161,13 +164,18 @@ def is_organisation(text: str) -> bool:
 
 
 def strip_et_al(text: str) -> tuple[str, bool]:
+    if not MAY_END_ET_AL.search(text, max(0, len(text) - 24)):
+        return text, False
     cut = ET_AL.sub("", text)
     return cut, len(cut) != len(text)
 
 
 def parts(text: str) -> list[str]:
     """The pieces between "and", "&", ";" and ",": separators only, never names, never empty."""
-    pieces = (piece for chunk in SEPARATOR.split(text) for piece in chunk.split(","))
+    if RARE_SEPARATOR.search(text):
+        pieces = [piece for chunk in SEPARATOR.split(text) for piece in chunk.split(",")]
+    else:
+        pieces = text.replace(" and ", ",").split(",")
     return [
         stripped
         for piece in pieces
@@ -185,6 +193,9 @@ def split_given_first(text: str) -> Names:
     text, et_al = strip_et_al(text.strip().rstrip(","))
     found: list[Name] = []
     for piece in parts(text):
+        if match := COMMON.fullmatch(piece):  # "A. B. Family": nearly all of them, and the fast way
+            found.append({"family": match[2], "given": match[1].rstrip()})
+            continue
         if found and piece.lower() in SUFFIXES:
             continue
         if is_organisation(piece):
