@@ -106,7 +106,7 @@ def test_a_short_name_lists_what_else_it_may_mean() -> None:
     assert find_model("70b").as_dict() == {
         "asked": "70b",
         "slug": "llama-2-70b",
-        "name": "Llama-2-70b-hf",
+        "name": "Llama-2-70B",
         "alternatives": ["llama-3.3-70b", "llama-3.1-70b", "llama-3-70b"],
     }
 
