@@ -223,6 +223,7 @@ def decode_step(
         _, plain_terms, _ = one(tokens / ratio, pairs / ratio, window_pairs / ratio, 1.0)
         terms["draft"] = draft_seconds(
             weight_share=deployment.draft_weight_share, passes=drafts, target_step_s=total(plain_terms),
-            overhead_s=overhead,
+            overhead_s=overhead, layer_share=deployment.draft_layer_share,
+            issue_s=plain_terms["launch"] + plain_terms["framework"],
         )  # fmt: skip
     return Phase(total(terms), terms, operators, device_s=device_s)

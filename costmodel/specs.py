@@ -166,6 +166,7 @@ class Deployment:
     tokens_per_step: Number = 1.0  # mean tokens accepted per verification step (≥ 1)
     verify_tokens: Number = 1  # tokens that one step feeds through the target model (drafted + 1, or tree size)
     draft_weight_share: Number = 0.0  # weights of the draft ÷ weights of the target (traffic of one draft pass)
+    draft_layer_share: Number = 0.0  # layers of one draft pass ÷ layers of the target; 0: a model of its own (√ of its weights)
     draft_passes: Number = 0.0  # sequential draft passes per verification step
     draft_overhead_s: Number = 0.0  # host-side drafting (n-gram look-up, retrieval) per step
     # --- depth and cascades

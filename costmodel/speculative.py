@@ -20,14 +20,28 @@ def expected_tokens(*, acceptance: Any, drafted: Any) -> Any:
     return where(sure, drafted + 1.0, (1.0 - power(safe, drafted + 1.0)) / (1.0 - safe))
 
 
-def draft_seconds(*, weight_share: Any, passes: Any, target_step_s: Any, overhead_s: Any) -> Any:
+def draft_seconds(
+    *,
+    weight_share: Any,
+    passes: Any,
+    target_step_s: Any,
+    overhead_s: Any,
+    layer_share: Any = 0.0,
+    issue_s: Any = 0.0,
+) -> Any:
     """Time of the drafting of one step.
 
     A draft model's pass costs its share of the target's plain step. Small models have fewer layers, and launch
-    overhead follows the layers, whose number grows with about the square root of the weights.
+    overhead follows the layers, whose number grows with about the square root of the weights. A head or a part of
+    the target states its layers instead (`layer_share`): its weights cost their share of the device's time and its
+    layers theirs of `issue_s`, the part of the target's step that goes into issuing kernels.
 
-    >>> draft_seconds(weight_share=0.04, passes=4.0, target_step_s=1.0, overhead_s=0.0)
+    >>> round(draft_seconds(weight_share=0.04, passes=4.0, target_step_s=1.0, overhead_s=0.0), 6)
     0.48
+    >>> head = {"weight_share": 0.05, "layer_share": 1 / 32, "target_step_s": 1.0, "issue_s": 0.6}
+    >>> round(draft_seconds(passes=2.0, overhead_s=0.0, **head), 6)
+    0.0775
     """
     relative = weight_share * 0.5 + 0.5 * power(weight_share, 0.5) * where(weight_share > 0.0, 1.0, 0.0)
-    return passes * relative * target_step_s + overhead_s
+    part = weight_share * (target_step_s - issue_s) + layer_share * issue_s
+    return passes * where(layer_share > 0.0, part, relative * target_step_s) + overhead_s

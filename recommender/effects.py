@@ -96,13 +96,15 @@ def changes_of(
 
     `overrides` replaces knobs by name, for example ``{"acceptance_rate": 0.7}``.
     """
-    knobs = knob_values(technique.knobs, overrides)
+    knobs = knob_values(technique.knobs, overrides) if technique.knobs else {}
     changed: Fields = {}
     layout = SimpleNamespace(devices=base.get("devices", 1))
     for effect in technique.effects:
-        value = effect_value(
-            effect, knobs, model=model, workload=workload, deployment=layout, functions=ARRAY_FUNCTIONS
-        )
+        value = effect.value
+        if isinstance(value, str) and value[:1] in "k=":
+            value = effect_value(
+                effect, knobs, model=model, workload=workload, deployment=layout, functions=ARRAY_FUNCTIONS
+            )
         before = changed.get(effect.field, base.get(effect.field))
         changed[effect.field] = _operate(effect.op, before, value)
     kept = {name: value for name, value in changed.items() if not _same(value, base.get(name))}
@@ -137,7 +139,9 @@ def _is_array(*values: Any) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    if _is_array(a, b):
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return a is not None and b is not None and bool(np.all(a == b))
     if isinstance(a, float) and isinstance(b, int | float) and not isinstance(b, bool):
         return abs(a - b) <= 1e-12 * max(abs(a), abs(b), 1.0)

@@ -167,6 +167,9 @@ def _drafts(config: str, model: str, knobs: set[str], found: Variant) -> None:
     rate = re.search(r"(?:acceptance(?: rate)?|alpha|α)\s*[=of]*\s*(0?\.\d+)", lowered)
     if rate and "acceptance_rate" in knobs:
         found.knobs["acceptance_rate"] = float(rate[1])
+    elif "medusa-2" in lowered and "acceptance_rate" in knobs:
+        # heads trained together with the model accept 3.0 to 3.5 tokens a step (arXiv:2401.10774, Table 1)
+        found.knobs["acceptance_rate"] = 0.75
     if "draft_share" in knobs:
         sizes = re.findall(r"(\d+(?:\.\d+)?)\s*b\b", f"{model} ; {config}".lower())
         small = re.search(
