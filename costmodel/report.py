@@ -197,6 +197,7 @@ def as_dict(estimate: Estimate, index: Any = None) -> dict[str, Any]:
             "weights": one(estimate.weights_bytes), "kv_cache": one(estimate.kv_cache_bytes),
             "activations": one(estimate.activation_bytes), "overhead": one(estimate.overhead_bytes),
             "total": one(estimate.total_bytes), "available": one(estimate.available_bytes),
+            "reserved": one(estimate.memory.reserved_bytes),  # an engine's whole pool, taken at the start
         },
         "ttft_ms": ms(estimate.ttft_s),
         "tpot_ms": ms(estimate.tpot_s),

@@ -40,7 +40,7 @@ def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
     if not assessments.baseline_fits:
         found = feasibility.explore(situation, assessments.priced)
     return Answer(
-        scenario=question.scenario(),
+        scenario=situation.question.scenario(),
         resolved=situation.resolved,
         baseline=assessments.baseline.full_body(0),
         recommendations=tuple(recommendations),
@@ -154,7 +154,7 @@ def estimate(question: Question | Mapping[str, Any], knowledge: Knowledge | None
     situation = resolve(asked, knowledge or Knowledge(techniques={}))
     body = plain(price(situation, [{}]).full_body(0))
     return {
-        "scenario": asked.scenario(),
+        "scenario": situation.question.scenario(),
         "resolved": situation.resolved,
         **body,
         "notes": list(situation.notes),

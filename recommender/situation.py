@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,6 +63,7 @@ def resolve(question: Question, knowledge: Knowledge) -> Situation:
 
     hardware = find_hardware(question.hardware)
     model = find_model(question.model)
+    question = as_stored(question, model.spec)
     engine = find_engine(question.engine)
     workload = Workload(
         batch=question.batch,
@@ -94,6 +95,20 @@ def resolve(question: Question, knowledge: Knowledge) -> Situation:
         resolved={"model": model.as_dict(), "hardware": hardware.as_dict(), "engine": engine.as_dict()},
         notes=(*model.notes, *hardware.notes, *engine.notes, *_notes(question, model.spec)),
     )
+
+
+def as_stored(question: Question, model: Model) -> Question:
+    """A user's quantized checkpoint is deployed as its config.json says it is stored, unless a format is asked for."""
+    from costmodel.formats import find_format
+
+    from_file = model.source.startswith("config.json")
+    if (
+        from_file
+        and question.weight_format == "fp16"
+        and find_format(model.native_weight_format).is_quantized
+    ):
+        return replace(question, weight_format=model.native_weight_format)
+    return question
 
 
 def given_fields(question: Question) -> Fields:
@@ -130,6 +145,10 @@ def _notes(question: Question, model: Model) -> list[str]:
         notes.append(
             f"{longest:,} tokens exceed the {model.max_positions:,} positions of {model.name}; "
             "the numbers assume that it still works"
+        )
+    if model.source.startswith("config.json") and question.weight_format == model.native_weight_format:
+        notes.append(
+            f"weights in {question.weight_format}, as the checkpoint stores them; other: --weights bf16"
         )
     if question.weight_format == "fp16" and model.native_weight_format not in ("fp16", "bf16", "fp32", ""):
         notes.append(

@@ -127,6 +127,11 @@ def _memory(answer: Mapping[str, Any]) -> str:
     for key, name in names:
         bar = "#" * round(BAR * memory[key] / largest)
         lines.append(f"{'':<{LABEL}}{name:<15}{text.gigabytes(memory[key]):>11}  {bar}".rstrip())
+    reserved = memory.get("reserved") or 0.0
+    if reserved > 1.01 * total:
+        lines.append(
+            _line("", f"the engine takes {text.gigabytes(reserved)} at the start, whatever it needs")
+        )
     if answer["fits"]:
         lines.append(_line("", f"at most {answer['max_batch']:,} sequences of this length fit"))
     else:
