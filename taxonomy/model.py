@@ -131,7 +131,7 @@ class Requirement:
     host_link: bool = False  # needs a path to host memory
     model: tuple[
         str, ...
-    ] = ()  # all of: moe, dense, attention, mha, gqa, sliding-window, ssm, relu, encoder-decoder
+    ] = ()  # all of: moe, dense, attention, mha, gqa, sliding-window, ssm, relu, mtp, encoder-decoder
     min_batch: int = 1
     reuse: bool = False  # needs prompt tokens shared between requests (cache_hit_rate > 0)
     request_rate: bool = False  # matters only under a request rate
