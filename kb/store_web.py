@@ -30,7 +30,7 @@ def every_work(reader: Reader) -> list[Row]:
     """All works with decoded authors, newest first."""
     rows = reader.rows(
         "SELECT id, slug, title, authors, first_author, authors_truncated, year, venue, kind, arxiv_id, doi, url,"
-        " abstract, role, role_reason, survey_count, origin FROM work ORDER BY slug"
+        " abstract, role, role_reason, survey_count, status, origin FROM work ORDER BY slug"
     )
     for row in rows:
         row["authors"] = loads(row["authors"]) or []

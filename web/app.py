@@ -65,18 +65,31 @@ def create_app(url: str | None = None, *, reader_factory: Callable[[], Reader] |
 def add_routes(app: FastAPI) -> None:
     from web import (
         api,
+        api_graph,
         api_lists,
         pages_answer,
         pages_api,
         pages_catalogue,
+        pages_compare,
+        pages_graph,
         pages_lists,
         pages_records,
         pages_taxonomy,
         pages_technique,
+        pages_validation,
     )
 
     for module in (
-        *(api, api_lists, pages_answer, pages_lists, pages_technique, pages_records, pages_taxonomy),
-        *(pages_catalogue, pages_api),
+        *(
+            api,
+            api_lists,
+            api_graph,
+            pages_answer,
+            pages_lists,
+            pages_technique,
+            pages_records,
+            pages_taxonomy,
+        ),
+        *(pages_catalogue, pages_compare, pages_graph, pages_validation, pages_api),
     ):
         app.include_router(module.router)

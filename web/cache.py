@@ -23,7 +23,7 @@ Headers = list[tuple[bytes, bytes]]
 MAX_BYTES = 96 * 1024 * 1024
 MAX_BODY_BYTES = 2 * 1024 * 1024
 MIN_GZIP_BYTES = 500
-TEXT_TYPES = (b"text/", b"application/json", b"application/xml", b"image/svg", b"application/x-ndjson")
+TEXT_TYPES = (b"text/", b"application/", b"image/svg")  # no response of ours is binary
 
 SECURITY_HEADERS: Headers = [
     (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from costmodel.specs import Hardware
 from web.charts.roofline import operators_of
+from web.charts.scatter import Pair
 
 Figure = dict[str, Any]
 
@@ -115,3 +117,30 @@ def roofline_spec(answer: Figure, hardware: Hardware, devices: int) -> Figure:
                 }
             )
     return {"data": traces, "layout": layout("FLOP per byte (log)", "FLOP/s (log)", y_log=True)}
+
+
+def agreement_spec(points: Sequence[Pair], unit: str) -> Figure:
+    """Predicted against measured, one trace per series, the diagonal."""
+    names = sorted({point.series for point in points})
+    values = [value for point in points for value in (point.measured, point.predicted)] or [1.0, 10.0]
+    traces: list[Figure] = [
+        {"x": [min(values), max(values)], "y": [min(values), max(values)], "mode": "lines", "line": {"color": "var(--ink)", "width": 1}, "name": "equal", "type": "scatter", "hoverinfo": "skip"}
+    ]  # fmt: skip
+    for index, name in enumerate(names[:8]):
+        members = [point for point in points if point.series == name]
+        traces.append(
+            {
+                "x": [point.measured for point in members],
+                "y": [point.predicted for point in members],
+                "text": [point.label for point in members],
+                "mode": "markers",
+                "marker": {"size": 7, "symbol": index, "color": f"var(--s{index % 5 + 1})"},
+                "name": name,
+                "type": "scatter",
+                "hovertemplate": "%{text}<br>measured %{x:.4g}, predicted %{y:.4g}<extra></extra>",
+            }
+        )
+    return {
+        "data": traces,
+        "layout": layout(f"measured, {unit} (log)", f"predicted, {unit} (log)", y_log=True),
+    }

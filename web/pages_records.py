@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from kb import store_web
+from kb import export, store_web
 from kb.reader import Reader
 from web.deps import LibraryDep
 from web.errors import Missing
@@ -107,11 +107,10 @@ def related_works(snapshot: Snapshot, work: Item, count: int = 8) -> list[Item]:
 
 
 def bibtex_of(reader: Reader, work: Item) -> str:
-    try:
-        from kb.export import bibtex_entry
-    except ImportError:
-        return ""
-    return str(bibtex_entry(work))
+    """The entry as `kb export bibtex` writes it, with volume and pages where a record states them."""
+    row = dict(work)
+    export.add_editions(reader, [row])
+    return export.bibtex_entry(row)
 
 
 @router.get("/surveys")

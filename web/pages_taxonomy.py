@@ -17,17 +17,15 @@ from web.urls import link
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 Item = dict[str, Any]
+SAME_CLASS = 0.25  # classes that share less than this part of their techniques are different ideas
 
 
 @router.get("/levels")
 def levels(request: Request, library: LibraryDep) -> HTMLResponse:
     """Three taxonomies side by side, and what only one of them has."""
     snapshot = library.snapshot()
-    schemes = [scheme_tree(snapshot, scheme) for scheme in SCHEME_NAMES]
-    only = []
-    for scheme, name in SCHEME_NAMES.items():
-        alone = [each for each in snapshot.techniques if set(each["levels"]) == {scheme}]
-        only.append({"name": name, "techniques": alone})
+    matches = counterparts(snapshot)
+    schemes = [scheme_tree(snapshot, scheme, matches) for scheme in SCHEME_NAMES]
     shared = sum(len(each["levels"]) == len(SCHEME_NAMES) for each in snapshot.techniques)
     return page(
         request,
@@ -36,20 +34,76 @@ def levels(request: Request, library: LibraryDep) -> HTMLResponse:
         json_url="/api/v1/levels",
         command="kb list levels",
         schemes=schemes,
-        only=only,
+        only=only_here(snapshot, matches),
+        gaps=gaps(snapshot),
         mapping=mapping_rows(snapshot),
     )
 
 
-def scheme_tree(snapshot: Snapshot, scheme: str) -> Item:
+Matches = dict[tuple[str, str], dict[str, tuple[str, float]]]
+
+
+def counterparts(snapshot: Snapshot) -> Matches:
+    """For each class the class of each other scheme that shares most techniques with it (Jaccard index)."""
+    members: dict[tuple[str, str], set[str]] = {}
+    for technique in snapshot.techniques:
+        for scheme in SCHEME_NAMES:
+            for path in set(level_values(technique, scheme)):
+                members.setdefault((scheme, path), set()).add(technique["slug"])
+    found: Matches = {}
+    for here, mine in members.items():
+        found[here] = {}
+        for (scheme, path), theirs in members.items():
+            if scheme == here[0]:
+                continue
+            share = len(mine & theirs) / len(mine | theirs)
+            if share > found[here].get(scheme, ("", 0.0))[1]:
+                found[here][scheme] = (path, share)
+    return found
+
+
+def is_alone(matches: Matches, scheme: str, path: str) -> bool:
+    """No class of the other surveys holds mostly the same techniques."""
+    near = matches.get((scheme, path))
+    return near is not None and all(share < SAME_CLASS for _, share in near.values())
+
+
+def only_here(snapshot: Snapshot, matches: Matches) -> list[Item]:
+    """Classes without a counterpart, with the closest class of each other scheme and how much it shares."""
+    rows = []
+    for level in snapshot.levels:
+        scheme, path = level["scheme"], level["path"]
+        if not is_alone(matches, scheme, path):
+            continue
+        near = [
+            f"{snapshot.level_by_path[(other, where)]['name']} ({other}, {share:.0%} shared)"
+            for other, (where, share) in sorted(matches[(scheme, path)].items())
+            if (other, where) in snapshot.level_by_path
+        ]
+        rows.append(
+            {
+                "scheme": SCHEME_NAMES[scheme],
+                "name": level["name"],
+                "href": link("/techniques", {scheme: path}),
+                "near": "; ".join(near) or "nothing",
+            }
+        )
+    return rows
+
+
+def gaps(snapshot: Snapshot) -> list[Item]:
+    """Techniques that a scheme has no class for."""
+    return [
+        {"name": name, "techniques": [each for each in snapshot.techniques if not each["levels"].get(scheme)]}
+        for scheme, name in SCHEME_NAMES.items()
+    ]
+
+
+def scheme_tree(snapshot: Snapshot, scheme: str, matches: Matches) -> Item:
     """Nodes in the survey's order, each with the techniques at or below it."""
     counts: Counter[str] = Counter()
-    alone: set[str] = set()
     for technique in snapshot.techniques:
-        paths = set(level_values(technique, scheme))
-        counts.update(paths)
-        if set(technique["levels"]) != set(SCHEME_NAMES):
-            alone |= set(technique["levels"].get(scheme, []))
+        counts.update(set(level_values(technique, scheme)))
     nodes: dict[str, Item] = {}
     roots: list[Item] = []
     own = [level for level in snapshot.levels if level["scheme"] == scheme]
@@ -60,7 +114,7 @@ def scheme_tree(snapshot: Snapshot, scheme: str) -> Item:
             "href": link("/techniques", {scheme: path}),
             "count": counts[path],
             "compiled": level["basis"] == "compiled",
-            "alone": path in alone,
+            "alone": is_alone(matches, scheme, path),
             "depth": path.count("/"),
             "children": [],
         }

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from web.charts.scale import Scale, padded_log, tick_label
-from web.charts.svg import Chart, Key, line, mark, path, tag, text
-from web.formats import number
+from web.charts.svg import Chart, Key, line, path, tag, text
+
+# `outline` draws squares first, `svg.mark` circles first: the key shows what the chart draws.
+SHAPES = (1, 3, 2, 4)
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,26 @@ class Pair:
     href: str = ""
 
 
+def outline(shape: int, x: float, y: float) -> str:
+    """A small closed mark as path steps: square, diamond, triangle, bar, cross-bar."""
+    start = {
+        0: (-2.6, -2.6, "h5.2v5.2h-5.2z"),
+        1: (0, -3.8, "l3.8 3.8l-3.8 3.8l-3.8 -3.8z"),
+        2: (0, -3.6, "l3.4 6.2h-6.8z"),
+        3: (-1.4, -3.6, "h2.8v7.2h-2.8z"),
+        4: (-3.6, -1.4, "h7.2v2.8h-7.2z"),
+    }[shape % 5]
+    return f"M{x + start[0]:.1f} {y + start[1]:.1f}{start[2]}"
+
+
 def agreement_chart(
-    pairs: Sequence[Pair], *, unit: str, title: str, factor: float = 1.25, ident: str = "agree"
+    pairs: Sequence[Pair],
+    *,
+    unit: str,
+    title: str,
+    factor: float = 1.25,
+    ident: str = "agree",
+    explore: str = "",
 ) -> Chart:
     """The diagonal is agreement; the band spans a factor of `factor` to either side."""
     series = list(dict.fromkeys(pair.series for pair in pairs))
@@ -54,19 +74,16 @@ def agreement_chart(
             (x(low), y(low)),
         ]
         out += [path(band, "band", closed=True), line(x(low), y(low), x(high), y(high), "ki w15 nf")]
-        for pair in pairs:
-            index = top_series.index(pair.series) if pair.series in top_series else 4
-            drawn = mark(index, x(pair.measured), y(pair.predicted), f"c{index + 1}", 4)
-            out.append(
-                tag(
-                    "g",
-                    tag(
-                        "title",
-                        f"{pair.label}: measured {number(pair.measured)}, predicted {number(pair.predicted)} {unit}",
-                    )
-                    + drawn,
-                )
-            )
+        # One path per series: a thousand marks stay a handful of elements.
+        for index in range(len(top_series) + 1):
+            members = [
+                pair
+                for pair in pairs
+                if (top_series.index(pair.series) if pair.series in top_series else len(top_series)) == index
+            ]
+            steps = "".join(outline(index, x(pair.measured), y(pair.predicted)) for pair in members)
+            if steps:
+                out.append(tag("path", d=steps, cls=f"c{index + 1} over"))
         out += [
             text((left + right) / 2, height - 6, f"measured, {unit} (log)", "ts", "middle"),
             text(left + 6, top + 12, f"predicted, {unit} (log)", "ts halo"),
@@ -74,7 +91,7 @@ def agreement_chart(
         ]
         return "".join(out), height
 
-    keys = [Key(label, f"c{index + 1}", index) for index, label in enumerate(top_series)]
+    keys = [Key(label, f"c{index + 1}", SHAPES[index]) for index, label in enumerate(top_series)]
     if len(series) > len(top_series):
         keys.append(Key("others", "c5", 4))
     return Chart(
@@ -82,17 +99,7 @@ def agreement_chart(
         title=title,
         finding=finding,
         draw=draw,
-        columns=["Row", "Group", f"Measured, {unit}", f"Predicted, {unit}", "Predicted ÷ measured"],
-        rows=[
-            [
-                pair.label,
-                pair.series,
-                number(pair.measured),
-                number(pair.predicted),
-                f"{pair.predicted / pair.measured:.2f}",
-            ]
-            for pair in pairs
-        ],
         keys=keys,
+        explore=explore,
         caption=f"On the line the estimate equals the measurement; the band is a factor of {factor:g} either way.",
     )

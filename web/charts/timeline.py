@@ -1,37 +1,49 @@
-"""The citation graph on a time axis: years left to right, lanes by class, every work a link in date order.
+"""The citation graph on a time axis: years left to right, lanes top to bottom, positions a pure function of the set.
 
-Positions are a pure function of the works (year, lane, slug): the same set always looks the same.
+Few works: every work is a link of its own. Many: they are dots, and each cell (lane and year) is one link with its
+count, so that a keyboard passes sixty stops instead of six hundred.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
 from web.charts.svg import attributes, line, tag, text
 
+LABEL_WIDTH = 132.0
+MOST_LINKS = 160
+PITCH = 26.0  # distance of linked works: a finger's width
+DOT_PITCH = 10.0
+KINDS = {
+    "cites": "k1 nf fade",
+    "co-cited": "k3 nf fade dash",
+    "coupled": "k4 nf fade dot",
+    "path": "k2 w2 nf",
+}
+
 
 @dataclass(frozen=True)
 class Node:
     key: str
     label: str  # what a screen reader says: author, year, title
-    short: str  # what is written beside a large node
+    short: str  # what is written beside a marked work
     href: str
     year: int | None
     lane: str
-    colour: int  # 1…5, 0 muted
-    size: float = 4.0
-    strong: bool = False  # the root or a survey: drawn larger, with its name
+    colour: int  # 1…5; 0 muted
+    size: float = 5.0
+    strong: bool = False  # a root or a survey: larger, with its name
 
 
 @dataclass(frozen=True)
 class Edge:
     source: str
     target: str
-    kind: str = "cites"  # cites | co-cited | coupled | path
+    kind: str = "cites"
 
 
 @dataclass(frozen=True)
@@ -41,115 +53,193 @@ class Placed:
     y: float
 
 
+@dataclass(frozen=True)
+class Cell:
+    lane: str
+    year: int | None  # None: before the first column
+    x: float
+    y: float
+    width: float
+    height: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    placed: list[Placed]
+    height: float
+    years: list[tuple[str, float]]
+    bands: list[tuple[str, float, float]]
+    cells: list[Cell]
+
+
 def timeline(
     nodes: Sequence[Node],
     edges: Sequence[Edge],
     lanes: Sequence[str],
     *,
-    width: int = 1104,
     title: str,
     finding: str,
+    cell_links: Mapping[tuple[str, int | None], str] | None = None,
+    width: int = 1104,
 ) -> Markup:
-    """One SVG; works before `first year` share the left-most column."""
-    placed, height, years, lane_bands = layout(nodes, lanes, width)
-    where = {each.node.key: each for each in placed}
+    """The drawing. `cell_links` (lane, year) → address are used where there are more than MOST_LINKS works."""
+    many = len(nodes) > MOST_LINKS
+    plan = place(nodes, lanes, width, DOT_PITCH if many else PITCH)
+    where = {each.node.key: each for each in plan.placed}
     out = []
-    for index, (lane, top, bottom) in enumerate(lane_bands):
+    for index, (lane, top, bottom) in enumerate(plan.bands):
         if index % 2 == 0:
             out.append(tag("rect", x=0.0, y=top, width=float(width), height=bottom - top, cls="cs"))
-        out += wrapped(lane, 8, top + 16)
-    for label, x in years:
-        out += [line(x, 24, x, height - 4, "gr"), text(x, 16, label, "ts", "middle")]
-    for edge in edges:
-        a, b = where.get(edge.source), where.get(edge.target)
-        if a and b:
-            out.append(curve(a, b, edge.kind))
+        out += wrapped(lane, 8, top + 18)
+    for label, x in plan.years:
+        out += [line(x, 24, x, plan.height - 4, "gr"), text(x, 16, label, "ts", "middle")]
+    out += [
+        curve(where[e.source], where[e.target], e.kind)
+        for e in edges
+        if e.source in where and e.target in where
+    ]
     names: list[str] = []
-    for each in sorted(placed, key=lambda one: (one.node.year or 0, one.node.key)):
-        node = each.node
-        cls = f"c{node.colour}" if node.colour else "cm"
-        circle = f'<circle cx="{each.x:.0f}" cy="{each.y:.0f}" r="{node.size:g}" class="{cls}"/>'
-        out.append(f"<a{attributes({'href': node.href})}><title>{escape(node.label)}</title>{circle}</a>")
-        if node.strong:
-            flip = each.x > width - 150
-            names.append(
-                text(
-                    each.x + (-node.size - 4 if flip else node.size + 4),
-                    each.y + 4,
-                    node.short,
-                    "tb ts halo",
-                    "end" if flip else None,
-                )
-            )
+    out += summarised(plan, cell_links or {}) if many else []
+    for each in sorted(plan.placed, key=lambda one: (one.node.year or 0, one.node.key)):
+        if not many or each.node.strong:
+            out.append(linked(each))
+        if each.node.strong:
+            names.append(name_beside(each, width))
     head = tag("title", str(escape(title)), id="tl-t") + tag("desc", str(escape(finding)), id="tl-d")
     return Markup(
         tag(
             "svg",
             head + "".join(out + names),
             cls="tl",
-            viewBox=f"0 0 {width} {height:.0f}",
+            viewBox=f"0 0 {width} {plan.height:.0f}",
             width=width,
-            height=f"{height:.0f}",
+            height=f"{plan.height:.0f}",
             role="group",
             aria_labelledby="tl-t tl-d",
         )
     )
 
 
-def layout(
-    nodes: Sequence[Node], lanes: Sequence[str], width: int
-) -> tuple[list[Placed], float, list[tuple[str, float]], list[tuple[str, float, float]]]:
-    """Packs each (lane, year) cell as a grid, largest first; a lane is as tall as its fullest cell."""
+def linked(each: Placed) -> str:
+    node = each.node
+    cls = f"c{node.colour}" if node.colour else "cm"
+    hit = f'<circle cx="{each.x:.0f}" cy="{each.y:.0f}" r="12" class="hit"/>'
+    dot = f'<circle cx="{each.x:.0f}" cy="{each.y:.0f}" r="{node.size:g}" class="{cls}"/>'
+    return f"<a{attributes({'href': node.href, 'aria_label': node.label})}><title>{escape(node.label)}</title>{hit}{dot}</a>"
+
+
+def name_beside(each: Placed, width: int) -> str:
+    flip = each.x > width - 170
+    x = each.x + (-each.node.size - 5 if flip else each.node.size + 5)
+    return text(x, each.y + 4, each.node.short, "tb ts halo", "end" if flip else None)
+
+
+def summarised(plan: Layout, links: Mapping[tuple[str, int | None], str]) -> list[str]:
+    """Dots as one path per colour; a link over each cell, large enough for a finger."""
+    steps: dict[int, list[str]] = defaultdict(list)
+    for each in plan.placed:
+        if not each.node.strong:
+            steps[each.node.colour].append(f"M{each.x - 3:.0f} {each.y:.0f}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z")
+    out = [
+        tag("path", d="".join(parts), cls=f"c{colour}" if colour else "cm")
+        for colour, parts in sorted(steps.items())
+    ]
+    for cell in plan.cells:
+        href = links.get((cell.lane, cell.year))
+        if href and cell.count:
+            when = str(cell.year) if cell.year else "earlier"
+            label = f"{cell.lane}, {when}: {cell.count} {'work' if cell.count == 1 else 'works'}"
+            box = tag("rect", x=cell.x, y=cell.y, width=cell.width, height=cell.height, rx=4, cls="cell")
+            out.append(
+                f"<a{attributes({'href': href, 'aria_label': label})}><title>{escape(label)}</title>{box}</a>"
+            )
+    return out
+
+
+def columns_of(nodes: Sequence[Node]) -> tuple[int, list[int]]:
+    """The first year with its own column, and all columns; earlier works share the one before it."""
     dated = sorted({node.year for node in nodes if node.year})
-    shown = [
-        year for year in dated if sum(node.year == year for node in nodes) >= max(1, len(nodes) // 150)
-    ] or dated
-    first = max(shown[0], shown[-1] - 12) if shown else 0
-    columns = [first - 1, *range(first, shown[-1] + 1)] if shown else [0]
-    label_width = 132.0
-    cell = (width - label_width - 12) / len(columns)
-    weights = [sum(column_of(node, first) == column for node in nodes) for column in columns]
-    shares = [max(0.35, min(2.2, (weight / (sum(weights) / len(weights) or 1)) ** 0.5)) for weight in weights]
-    unit = (width - label_width - 12) / sum(shares)
-    starts, at = [], label_width
+    if not dated:
+        return 0, [-1]
+    counts = Counter(node.year for node in nodes)
+    few = max(1, len(nodes) // 150)
+    busy = [year for year in dated if counts[year] >= few] or dated
+    first = max(busy[0], dated[-1] - 12)
+    return first, [first - 1, *range(first, dated[-1] + 1)]
+
+
+def place(nodes: Sequence[Node], lanes: Sequence[str], width: int, pitch: float) -> Layout:
+    """Packs each cell as a grid, largest first; a lane is as tall as its fullest cell, a year as wide as its share."""
+    first, columns = columns_of(nodes)
+    index_of = {column: index for index, column in enumerate(columns)}
+    cells: dict[tuple[str, int], list[Node]] = defaultdict(list)
+    for node in nodes:
+        cells[(node.lane, index_of[column_of(node, first)])].append(node)
+    weights = [sum(len(cells.get((lane, index), ())) for lane in lanes) for index in range(len(columns))]
+    mean = sum(weights) / len(weights) or 1
+    shares = [max(0.4, min(2.4, (weight / mean) ** 0.5)) if weight else 0.4 for weight in weights]
+    if not weights[0]:
+        shares[0] = 0.02
+    unit = (width - LABEL_WIDTH - 12) / sum(shares)
+    starts, at = [], LABEL_WIDTH
     for share in shares:
         starts.append((at, share * unit))
         at += share * unit
-    cells: dict[tuple[str, int], list[Node]] = defaultdict(list)
-    for node in nodes:
-        cells[(node.lane, columns.index(column_of(node, first)))].append(node)
-    pitch = 12.0 if len(nodes) > 150 else 20.0 if len(nodes) > 40 else 30.0
     placed: list[Placed] = []
     bands: list[tuple[str, float, float]] = []
+    boxes: list[Cell] = []
     top = 28.0
     for lane in lanes:
-        rows_needed = 1
-        for index in range(len(columns)):
-            per_row = max(1, int((starts[index][1] - 6) // pitch))
-            rows_needed = max(rows_needed, -(-len(cells.get((lane, index), [])) // per_row))
-        height = max(44.0, rows_needed * pitch + 16)
-        for index in range(len(columns)):
-            here = sorted(cells.get((lane, index), []), key=lambda node: (-node.size, node.key))
-            start, span = starts[index]
-            per_row = max(1, int((span - 6) // pitch))
-            for order, node in enumerate(here):
-                row, column = divmod(order, per_row)
-                in_row = min(per_row, len(here) - row * per_row)
-                x = start + span / 2 + (column - (in_row - 1) / 2) * pitch
-                rows_here = -(-len(here) // per_row)
-                y = top + height / 2 + (row - (rows_here - 1) / 2) * pitch
-                placed.append(Placed(node, x, y))
+        rows = [
+            rows_height(cells.get((lane, index), ()), span, pitch) for index, (_, span) in enumerate(starts)
+        ]
+        height = max(48.0, max(rows, default=0.0) + 18)
+        for index, (start, span) in enumerate(starts):
+            here = sorted(cells.get((lane, index), ()), key=lambda node: (-node.size, node.key))
+            placed += grid(here, start, span, top, height, pitch)
+            year = columns[index] if columns[index] >= first else None
+            boxes.append(Cell(lane, year, start + 1, top + 2, max(1.0, span - 2), height - 4, len(here)))
         bands.append((lane, top, top + height))
         top += height
-    early = any(column_of(node, first) == first - 1 for node in nodes)
     labels = [
-        (str(year) if year >= first else f"≤ {first - 1}" if early else "", start + span / 2)
-        for year, (start, span) in zip(columns, starts, strict=True)
+        (str(year) if year >= first else f"≤ {first - 1}", start + span / 2)
+        for year, (start, span), weight in zip(columns, starts, weights, strict=True)
+        if (weight or year >= first) and first
     ]
-    if not early:
-        labels = labels[1:]
-    del cell
-    return placed, top + 8, labels, bands
+    return Layout(placed, top + 8, labels, bands, boxes)
+
+
+def rows_height(here: Sequence[Node], span: float, pitch: float) -> float:
+    return -(-len(here) // fitting(span, pitch, here)) * row_pitch(here, pitch)
+
+
+def row_pitch(here: Sequence[Node], pitch: float) -> float:
+    return max(pitch, PITCH) if here and all(node.strong for node in here) else pitch
+
+
+def fitting(span: float, pitch: float, here: Sequence[Node] = ()) -> int:
+    """Works side by side in a column; named ones stand one below the other, so that their names have room."""
+    if here and all(node.strong for node in here):
+        return 1
+    return max(1, int((span - 4) // pitch))
+
+
+def grid(
+    here: Sequence[Node], start: float, span: float, top: float, height: float, pitch: float
+) -> list[Placed]:
+    """Row by row, centred in the cell."""
+    per_row = fitting(span, pitch, here)
+    pitch = row_pitch(here, pitch)
+    rows = -(-len(here) // per_row)
+    found = []
+    for order, node in enumerate(here):
+        row, column = divmod(order, per_row)
+        in_row = min(per_row, len(here) - row * per_row)
+        x = start + span / 2 + (column - (in_row - 1) / 2) * pitch
+        y = top + height / 2 + (row - (rows - 1) / 2) * pitch
+        found.append(Placed(node, x, y))
+    return found
 
 
 def column_of(node: Node, first: int) -> int:
@@ -158,14 +248,10 @@ def column_of(node: Node, first: int) -> int:
 
 def curve(a: Placed, b: Placed, kind: str) -> str:
     bend = -abs(b.x - a.x) * 0.12
-    cls = {
-        "cites": "k1 nf fade",
-        "co-cited": "k3 nf fade dash",
-        "coupled": "k4 nf fade dot",
-        "path": "k2 w2 nf",
-    }[kind]
     middle = ((a.x + b.x) / 2, (a.y + b.y) / 2 + bend)
-    return tag("path", d=f"M{a.x:.0f} {a.y:.0f}Q{middle[0]:.0f} {middle[1]:.0f} {b.x:.0f} {b.y:.0f}", cls=cls)
+    return tag(
+        "path", d=f"M{a.x:.0f} {a.y:.0f}Q{middle[0]:.0f} {middle[1]:.0f} {b.x:.0f} {b.y:.0f}", cls=KINDS[kind]
+    )
 
 
 def wrapped(label: str, x: float, y: float, size: int = 18) -> list[str]:
