@@ -43,7 +43,7 @@ VENDOR_WORDS = re.compile(
 # …and of a model's: the same dimensions under another training recipe, container or quantization
 MODEL_SUFFIX = re.compile(
     r"(?:[-_ .]|^)(instruct|chat|hf|it|base|pt|sft|dpo|rlhf|awq|gptq|gguf|exl2|fp8|fp16|bf16|int4|int8|w4a16|4bit|"
-    r"8bit|bnb|unsloth|preview|latest|thinking|dynamic|quantized|v0\.[1-3]|v1\.5|v1\.0|v1|1m|2[45]\d\d|250\d|240\d|hf)(?=[-_ .]|$)"
+    r"8bit|bnb|unsloth|coder|math|preview|latest|thinking|dynamic|quantized|v0\.[1-3]|v1\.5|v1\.0|v1|1m|2[45]\d\d|250\d|240\d|hf)(?=[-_ .]|$)"
 )
 
 
