@@ -21,12 +21,13 @@ ARTICLE = re.compile(
 )
 BLOG = re.compile(r"\bblog\b", re.IGNORECASE)
 SOFTWARE_TITLE = re.compile(r"\[(?:computer software|software|source code|code)\]", re.IGNORECASE)
-PUBLISHER = re.compile(
-    r"^(?:SIAM|MIT Press|Springer(?:[\s-]Verlag)?|Wiley|Elsevier|Academic Press|Prentice[\s-]Hall|Addison[\s-]Wesley|"
+PUBLISHERS = (
+    r"(?:SIAM|MIT Press|Springer(?:[\s-]Verlag)?|Wiley|Elsevier|Academic Press|Prentice[\s-]Hall|Addison[\s-]Wesley|"
     r"O[’']Reilly(?: Media)?|McGraw[\s-]Hill|Morgan Kaufmann|CRC Press|Chapman and Hall(?:/CRC)?|\w+ University Press|"
-    r"Cambridge University Press|Oxford University Press|W\. ?H\. Freeman|Athena Scientific)\b",
-    re.IGNORECASE,
+    r"Cambridge University Press|Oxford University Press|W\. ?H\. Freeman|Athena Scientific)\b"
 )
+PUBLISHER = re.compile("^" + PUBLISHERS, re.IGNORECASE)
+AFTER_PLACE = re.compile(r"(?:^|[\s,])[A-Z][\w.]*:\s+" + PUBLISHERS, re.IGNORECASE)
 
 
 def kind_of(reference: Reference, tail: str = "", url: str | None = None) -> str:
@@ -44,7 +45,11 @@ def kind_of(reference: Reference, tail: str = "", url: str | None = None) -> str
     in_blog = BLOG.search(venue) is not None
     if in_blog and not (reference.volume and reference.pages):
         return "website"
-    if PUBLISHER.match(tail) and not reference.pages and not re.match(r"in[:\s]", tail, re.IGNORECASE):
+    if (
+        (PUBLISHER.match(tail) or AFTER_PLACE.search(tail))
+        and not reference.pages
+        and not re.match(r"in[:\s]", tail, re.IGNORECASE)
+    ):
         return "book"
     if reference.edition and reference.publisher:
         return "book"

@@ -105,6 +105,8 @@ def name(family: str, given: str = "") -> Name:
     ({'family': 'al-Hakim'}, {'family': '’s-Gravesande', 'given': 'W. J.'})
     """
     family = family.strip(" ,;:*†‡§")
+    if len(family) > 3:
+        family = family.rstrip(".")
     if family[-1:].isdigit():
         family = FOOTNOTE.sub("", family)
     given = given.strip(" ,;:*†‡§")

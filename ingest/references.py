@@ -42,6 +42,16 @@ YEAR_BETWEEN_STOPS = re.compile(rf"[.,]\s+\(?(?P<year>{YEAR})[a-z]?\)?\.\s+")
 CLOSING = re.compile('[”“»"]')
 CLOSING_TEX = re.compile("''|[\"”]")
 QUOTED = re.compile(r"(?:^|[\s,.;:(])(?P<open>[“„«\"]|``)(?=\S)")
+AFTER_TITLE = re.compile(r"(?:Accessed|URL|https?:|arXiv|doi|DOI|Available|Retrieved|\[Online)")
+LONG_WORD_AND_STOP = re.compile(r"[^\W\d_]{3,}\.\s")
+SENTENCE = re.compile(r"[.?!]\s+[^\W\d_]{4,}\s+(?!(?:and|amd|und)\b)[a-z]{3,}")
+FAMILY_FIRST = r"[^\W\d_][^,.;:\d]{0,40},\s+(?:[^\W\d_]{1,2}\.[\s-]?)+"
+FAMILY_FIRST_LIST = re.compile(
+    rf"{FAMILY_FIRST}(?:(?:,\s*|\s*)(?:(?:and|&)\s+)?{FAMILY_FIRST})*(?:,?\s*et al\.?,?\s+)?"
+)
+EDITION_IN_TITLE = re.compile(
+    r"[,.]?\s*\(?((?:\d+(?:st|nd|rd|th)|second|third|fourth|fifth|revised)\s+ed)\w*\.?\)?$", re.IGNORECASE
+)
 YEAR_AT_END = re.compile(rf"(?:,\s*|\s*\.\s*)\(?({YEAR})\)?$")
 YEAR_BEFORE_QUOTE = re.compile(rf"[.,\s]\(?({YEAR})[a-z]?\)?$")
 AND = re.compile(r"\s+(?:and|&)\s")
@@ -141,6 +151,9 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
     style = style if style in STYLES else detect_style(text, truncated=truncated)
     names, title, tail_text, year = SPLITTERS[style](text)
     title, title_year = trim_title(title, tail_text)
+    edition = ""
+    if match := EDITION_IN_TITLE.search(title):
+        edition, title = match[1].split()[0], title[: match.start()].rstrip(" ,(")
     title_truncated = truncated and bool(title) and not tail_text.strip(" .,")
     tail = read_tail(tail_text, arxiv=found is not None, year_known=year is not None)
     year = year or tail.year or title_year
@@ -160,7 +173,7 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
         issue=tail.issue,
         pages=tail.pages,
         publisher=tail.publisher,
-        edition=tail.edition,
+        edition=edition or tail.edition,
         arxiv_id=found.id if found else None,
         arxiv_version=found.version if found else None,
         doi=printed_doi,
@@ -176,21 +189,22 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
 
 def detect_style(text: str, *, truncated: bool = False) -> str:
     """Which of STYLES a reference is written in."""
-    if (match := QUOTED.search(text)) and closing_quote(text, match.end("open"), match["open"]) is not None:
-        before = text[: match.start("open")]
-        # A quotation inside a title is not the title: "Smith, J. (2020). The “what-if” question. …"
-        if not YEAR_IN_BRACKETS.search(before) and not YEAR_BETWEEN_STOPS.search(before):
-            return "quoted"
     brackets, stops = YEAR_IN_BRACKETS.search(text), YEAR_BETWEEN_STOPS.search(text)
+    if (match := QUOTED.search(text)) and closing_quote(text, match.end("open"), match["open"]) is not None:
+        # A quotation inside a title is not the title: "Smith, J. (2020). The “what-if” question. …"
+        start = match.start("open")
+        if all(year is None or year.end() >= start for year in (brackets, stops)):
+            return "quoted"
     lncs = LNCS.match(text)
     if lncs and not (brackets and brackets.start() < lncs.end()):
         return "lncs"
     if brackets and len(text) - brackets.end() > 8 and not (stops and stops.start() < brackets.start()):
         return "author-year"
-    if stops and not re.search(
-        r"[.?!]\s+[^\W\d_]{4,}\s+(?!(?:and|amd|und)\b)[a-z]{3,}", text[: stops.start()]
-    ):
-        return "acm"
+    if stops:
+        before = text[: stops.start()]
+        titled = AFTER_TITLE.match(text, stops.end()) and LONG_WORD_AND_STOP.search(before)
+        if not titled and "://" not in before and not SENTENCE.search(before):
+            return "acm"
     first = text.split(",", 2)
     if truncated and not stops and len(first) > 2 and IS_INITIALS.match(first[1].strip()):
         return "author-year"  # cut inside the author list
@@ -264,6 +278,13 @@ def split_lncs(text: str) -> tuple[Names, str, str, int | None]:
 
 def split_plain(text: str) -> tuple[Names, str, str, int | None]:
     """Authors. Title. Venue, year. The authors end at the first full stop that no initial owns."""
+    if match := FAMILY_FIRST_LIST.match(text):
+        title, tail = split_title(text[match.end() :])
+        if title:
+            return split_family_first(match[0].strip(" ,")), title, tail, None
+    if (cut := end_of_initials(text)) is not None:
+        title, tail = split_title(text[cut:])
+        return split_given_first(text[:cut].rstrip(", ")), *split_book_title(title, tail), None
     vancouver = bool(VANCOUVER.match(text.split(",")[0].split(".")[0]))
     for match in re.finditer(r"\.\s+", text):
         before = text[: match.start()]
@@ -279,6 +300,32 @@ def split_plain(text: str) -> tuple[Names, str, str, int | None]:
         title, tail = split_title(text)
         return Names(()), title, tail, None
     return Names(()), text.strip(" ."), "", None
+
+
+def end_of_initials(text: str) -> int | None:
+    """Where a title starts behind a comma: "I. Goodfellow, Y. Bengio, and A. Courville, Deep Learning. MIT Press"."""
+    position = 0
+    for chunk in text.split(","):
+        name_like = re.sub(r"^\s*(?:and|&)\s+", "", chunk.strip())
+        if not position and not re.match(r"(?:[^\W\d_]\.[\s-]?)+[^\W\d_]", name_like):
+            return None
+        words = name_like.split()
+        if position and words and words[0][-1:] != "." and name_like[0].isupper():
+            # A full stop inside is a title's end, unless it closes the list of names.
+            return position + len(chunk) - len(chunk.lstrip()) if len(words[0]) > 2 else None
+        if re.search(r"[^\W\d_]{3,}\.\s", chunk) or "et al" in chunk:
+            return None
+        position += len(chunk) + 1
+    return None
+
+
+def split_book_title(title: str, tail: str) -> tuple[str, str]:
+    """The title before an edition that follows behind a comma: "Programming, 3rd ed., vol. 1"."""
+    if match := re.search(
+        r",\s*(?=(?:\d+(?:st|nd|rd|th)|second|third|revised)\s+ed\b)", title, re.IGNORECASE
+    ):
+        return title[: match.start()], f"{title[match.end() :]}. {tail}"
+    return title, tail
 
 
 SPLITTERS = {

@@ -49,7 +49,7 @@ ABBREVIATIONS = frozenset(
 )
 PAGES = re.compile(
     r"\b(?:pp?\.|pages?)\s*(?P<pages>\d[\d\s]*(?:\s?[–—-]{1,2}\s?\d[\d\s]*)?)(?=[.,;)]|$)|"
-    r"(?:^|[\s,:])(?P<range>[a-z]?\d+\s?(?:[–—]|--?)\s?[a-z]?\d+)(?=[.,;)]|\s*$)",
+    r"(?:^|[\s,:])(?P<range>[a-z]?\d+\s?(?:[–—]|--?)\s?[a-z]?\d+)(?=[.,;)]|\s*$|\s+\()",
     re.IGNORECASE,
 )
 VOLUME = re.compile(
@@ -68,8 +68,10 @@ END_OF_VENUE = re.compile(
     re.IGNORECASE,
 )
 ADDRESS = re.compile(r"(?:URL:?\s*)?(?:https?://|www\.)\S+(?:\s(?:org|com|io)\S*)?")
-ONLINE = re.compile(r"\[?Online\]?\.?|Available(?:\s+(?:at|from))?:|\bSee\s*(?=\(|$)")
-ACCESSED = re.compile(r"\(accessed[^)]*\)|\bAccessed\s+(?:on\s+)?[^.]*\.?", re.IGNORECASE)
+ONLINE = re.compile(
+    r"\[?Online\]?\.?|Available(?:\s+(?:at|from))?:|Retrieved\b.{0,30}?\bfrom\b|\bSee\s*(?=\(|$)"
+)
+ACCESSED = re.compile(r"\(accessed[^)]*\)|\bAccessed:?\s+(?:on\s+)?[^.]*\.?", re.IGNORECASE)
 EDITORS = re.compile(r"(?:,\s*|\s)(?:editors?|\(?eds?\.\)?),?(?:\s+(?=[A-Z])|$)")
 MONTH = re.compile(
     r"(?:january|february|march|april|may|june|july|august|september|october|november|december)",
@@ -79,13 +81,24 @@ EARLIEST, LATEST = 1650, datetime.date.today().year + 1
 NOT_YEARS = re.compile(
     r"\b(?:vol\.|volume|no\.)\s*\d+|\barxiv[\s:.]*\S+(?:\s+\d{4}\.\d{4,5})?", re.IGNORECASE
 )
+ABBREVIATED = re.compile(
+    r"\b(?:Proc|Commun|Trans|J|Conf|Symp|Int|Syst|Comput|Princ|Mach|Learn|Intell|Adv|Inf|Process|Lett|Rev|Sci|Eng|"
+    r"Technol|Netw|Softw|Archit|Anal|Natl|Acad|Am|Assoc|Electron|Mag|Phys|Math|Stat|Res|Annu|Med|Biol|Nat|Oper|Lang|"
+    r"Program|Parallel|Distrib|Arch|Des|Micro|Appl|Circuits|Ling)$"
+)
+VOLUME_BEFORE_YEAR = re.compile(
+    r"[^\W\d_]\s+(\d{1,3})(?:\s*\((?:19|20)\d\d\)|,\s*[\d–-]+\s*\((?:19|20)\d\d\))"
+)
+VOLUME_AT_END = re.compile(
+    r"^(.*[^\d\s,:])[\s,]+(?!(?:19|20)\d\d)(\d{1,4})(?:\s*\(\d+\))?(?:\s*[:,]\s*[\d–-]+.*)?$"
+)
 LEADING_IN = re.compile(r"^[Ii]n:?\s+(?=\S)|^In(?=In[a-z])")
 LEADING_YEAR = re.compile(r"(?:19|20)\d\d\s")
 MORE_BEHIND = re.compile(r"https?://\S+[\s,]+\S")
 WORD = re.compile(r"\w")
 LETTERS = re.compile(r"[^\W\d_]{2,}")
 PUBLISHERS = re.compile(
-    r"\b(PMLR|IEEE Computer Society|IEEE(?=[,.]\s)|ACM(?=[,.\s]|$)|Springer|Curran Associates, Inc\.|SIAM|MIT Press|Elsevier|"
+    r"(?<![\w/])(PMLR|IEEE Computer Society|(?:(?<=\.\s)|(?<=,\s))(?:IEEE|ACM)(?=[,.]|$)|Springer|Curran Associates, Inc\.|SIAM|MIT Press|Elsevier|"
     r"Chapman and Hall/CRC|\w+ University Press)"
 )
 
@@ -163,6 +176,8 @@ def read_tail(text: str, *, arxiv: bool = False, year_known: bool = False) -> Ta
     if volume_match:
         volume = volume_match["volume"] or volume_match["before"] or volume_match["bare"] or ""
         issue = volume_match["issue"] or volume_match["bare_issue"] or ""
+    if not volume and (match := VOLUME_BEFORE_YEAR.search(body)):
+        volume = match[1]
     if len(volume) == 4 and YEAR.match(volume):
         volume = ""
     if match := ISSUE.search(body):
@@ -199,8 +214,15 @@ def read_venue(text: str, *, arxiv: bool = False) -> str:
         text = text[match.end() :]
     # "2023 IEEE … Symposium": the year is part of the name.
     start = 5 if LEADING_YEAR.match(text) and len(text) > 15 else 0
-    match = END_OF_VENUE.search(text, start)
-    venue = (text[: match.start()] if match else text).strip(" ,.;:([")
-    if not WORD.match(venue) or not LETTERS.search(venue) or MONTH.fullmatch(venue):
+    end = len(text)
+    for match in END_OF_VENUE.finditer(text, start):
+        if match[0].startswith(".") and ABBREVIATED.search(text, 0, match.start()):
+            continue  # "Commun. ACM", "Proc. 29th Symp."
+        end = match.start()
+        break
+    venue = text[:end].strip(" ,.;:([")
+    if match := VOLUME_AT_END.match(venue):
+        venue = match[1]
+    if not WORD.match(venue) or not LETTERS.search(venue) or MONTH.fullmatch(venue) or EDITION.match(venue):
         return ""
     return venue
