@@ -7,6 +7,7 @@ import gzip
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
 
 from ingest.errors import UnreadableSource
@@ -80,8 +81,13 @@ def text_lines(stream: BinaryIO, head: bytes) -> Iterator[str]:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
     wrapper = io.TextIOWrapper(stream, encoding=encoding, errors="kb-cp1252", newline=None)
-    while line := wrapper.readline(MAX_LINE_CHARACTERS):
-        yield line
+    try:
+        while line := wrapper.readline(MAX_LINE_CHARACTERS):
+            yield line
+    finally:
+        # The stream is the caller's to close; a wrapper that is thrown away would close it, and complain.
+        with suppress(ValueError):
+            wrapper.detach()
 
 
 def open_lines(lines: Iterable[str]) -> Opened:

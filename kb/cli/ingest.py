@@ -77,8 +77,10 @@ def show(answer: dict[str, Any], output: Output) -> None:
 
     would = "would be " if answer["dry_run"] else ""
     click.echo(
-        f"{answer['read']} references read: {answer['new']} works {would}new, {answer['matched']} matched, "
-        f"{answer['merged']} works {would}merged, {answer['proposed']} possible duplicates {would}proposed"
+        wrap(
+            f"{answer['read']} references read: {answer['new']} works {would}new, {answer['matched']} matched, "
+            f"{answer['merged']} works {would}merged, {answer['proposed']} possible duplicates {would}proposed"
+        )
     )
     if answer["known"]:
         click.echo(f"{answer['known']} were read before from the same content and are unchanged")
