@@ -16,7 +16,7 @@ from costmodel.offload import DISK_BYTES_PER_S, HOST_MEMORY_BYTES_PER_S
 from costmodel.operators import Setup
 from costmodel.paths import Path, paths, peak_flops
 from costmodel.specs import Deployment, Engine, Hardware, Model
-from costmodel.units import BITS_PER_BYTE
+from costmodel.units import BITS_PER_BYTE, GIB
 
 UNFUSED_TRANSFERS = 3.0  # elementwise operators that each read and write their own tensors
 UNFUSED_GAPS = 2.0  # and twice the kernels per layer
@@ -27,6 +27,8 @@ LAYER_KERNELS = 32.0  # kernels of one layer of llama.cpp's graph on a prompt â€
 WIDENING_KERNELS = (
     54.0  # â€¦ with one more for each matrix that is written out in 16 bits first, and conversions
 )
+# vLLM's V1 engine budgets 8192 tokens a step on devices of Hopper's size and 2048 elsewhere (EngineArgs defaults)
+LARGE_BYTES, LARGE_CHUNK_TOKENS = 70 * GIB, 8192.0
 PIPELINE_TOKENS = 2048.0  # prompt tokens of one micro-batch of a pipelined static batch
 MICRO_BATCH_TOKENS = 512.0  # llama.cpp's n_ubatch
 GRAPH_GAP_S = 1.0e-5  # per layer, when an engine without CUDA graphs records them
@@ -64,15 +66,24 @@ def choose(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> 
     return value
 
 
-def behaviour_of(deployment: Deployment, engine: Engine) -> Behaviour:
+def behaviour_of(deployment: Deployment, engine: Engine, hardware: Hardware) -> Behaviour:
     """What runs: attention kernels, fusion, graphs, batching."""
     ggml = "llama.cpp" in engine_class(engine)
     micro = MICRO_BATCH_TOKENS if ggml else 0.0
+    if (
+        engine.family == "serving"
+        and hardware.memory_bytes >= LARGE_BYTES
+        and hardware.architecture != "ampere"
+    ):
+        micro = LARGE_CHUNK_TOKENS
     continuous = choose(deployment, engine, "continuous_batching", False)
-    stage = micro
+    stage = micro if ggml else 0.0
     if engine.layout == "tensor" and not isinstance(continuous, np.ndarray) and not continuous:
         stage = PIPELINE_TOKENS
     decode = choose(deployment, engine, "decode_attention_kernel", "flash")
+    chunk = micro
+    if deployment.chunk_tokens is not None or not micro:
+        chunk = choose(deployment, engine, "chunk_tokens", micro)
     return Behaviour(
         unfused_prefill=choose(deployment, engine, "attention_kernel", "flash") == "eager",
         unfused_decode=decode == "eager",
@@ -80,7 +91,7 @@ def behaviour_of(deployment: Deployment, engine: Engine) -> Behaviour:
         fused=choose(deployment, engine, "fused_operators", True),
         cuda_graphs=choose(deployment, engine, "cuda_graphs", False),
         continuous=continuous,
-        chunk_tokens=choose(deployment, engine, "chunk_tokens", micro),
+        chunk_tokens=chunk,
         prefix_cache=choose(deployment, engine, "prefix_cache", False),
         stage_tokens=stage,
     )
@@ -121,7 +132,7 @@ def build(
     """Everything that does not depend on the workload."""
     rates = rates_for(hardware, engine)
     layout = layout_of(hardware, deployment, engine, rates)
-    behaviour = behaviour_of(deployment, engine)
+    behaviour = behaviour_of(deployment, engine, hardware)
     shape: Shape = shape_of(model)
     weight_format = for_engine(deployment.weight_format, engine.format_aliases)
     path = paths(hardware, engine, weight_format, deployment.activation_format, deployment.weight_kernel)

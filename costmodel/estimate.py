@@ -129,8 +129,8 @@ ADMITTED_TOKENS = 8192.0  # prompt tokens that a step admits where the engine se
 def _admitted(
     setup: Setup, workload: Workload, deployment: Deployment, behaviour: Behaviour, sequences: Any, prompt: Any,
     cached: Any,
-) -> tuple[Phase, Any]:  # fmt: skip
-    """Prefill of the requests that a full batch admits in one step, and how many they are.
+) -> tuple[Phase, Any, Any]:  # fmt: skip
+    """Prefill of the requests that a full batch admits in one step, how many they are, and how many could be.
 
     In steady state B requests of n output tokens end and begin at B / n per step; their prompts share a pass as far
     as its token budget goes.
@@ -142,7 +142,7 @@ def _admitted(
     phase = prefill(
         setup, workload, deployment, behaviour, sequences=group, prompt_tokens=prompt, cached_tokens=cached
     )
-    return phase, group
+    return phase, group, budget / new
 
 
 def _phases(
@@ -216,25 +216,30 @@ def times_of(
     pure_s = total(decode_terms)
     mixes = behaviour.continuous & ~_boolean(deployment.disaggregated)
     mixed: Any = 0.0
+    late: Any = 0.0
     if not (_scalar(sequences) and sequences <= 1.0) and not (_zero(behaviour.continuous)):
-        group, size = _admitted(setup, workload, deployment, behaviour, sequences, prompt, cached)
+        group, size, room = _admitted(setup, workload, deployment, behaviour, sequences, prompt, cached)
         # in a mixed step the prompt's multiplications use the weights that the decoding reads anyway
         hidden = setup.mixed_overlap * minimum(step.device_s, group.device_s)
-        mixed = throughput.interference_seconds(
-            sequences=sequences,
-            prefill_s=group.seconds / size,
-            output_tokens=workload.output_tokens,
-            hidden_s=hidden / size,
+        share_s = maximum(group.seconds - hidden, 0.0) / size
+        wanted = throughput.interference_seconds(
+            sequences=sequences, prefill_s=share_s, output_tokens=workload.output_tokens
         )
-    decode_terms["prefill_of_others"] = where(mixes, mixed, 0.0)
+        # a step takes no more prompt tokens than its budget: what exceeds it waits in front of the first token
+        mixed = where(mixes, minimum(wanted, share_s * room), 0.0)
+        late = where(mixes, (wanted - mixed) * maximum(workload.output_tokens - 1.0, 0.0), 0.0)
+    decode_terms["prefill_of_others"] = mixed
     tpot_s = total(decode_terms)
     ttft_s = prefill_s
+    if not _zero(late):
+        prefill_terms["queue"] = late
+        ttft_s = ttft_s + late
     if rate is not None:
         wait = throughput.waiting_seconds(
             request_rate=rate,
             service_s=prefill_s + where(mixes, 0.0, steps * pure_s / maximum(sequences, 1.0)),
         )
-        prefill_terms["queue"] = wait
+        prefill_terms["queue"] = late + wait
         ttft_s = ttft_s + wait
     # a first token is sampled by the prefill; a chunked prompt shares its steps with the running decodes
     chunk_share = where(mixes & (behaviour.chunk_tokens > 0), pure_s * where(sequences > 1.0, 1.0, 0.0), 0.0)

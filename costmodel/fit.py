@@ -9,14 +9,18 @@ weighted so that a source of hundreds of rows does not outvote ten sources of a 
 from __future__ import annotations
 
 import csv
+import io
+import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from costmodel.measured import Case
+from costmodel.measured import Case, read_case
 from costmodel.stack import Stack, in_metric, stack, times
 from costmodel.tables import read_text
 
@@ -136,3 +140,194 @@ def solve(
         if not improved:
             break
     return theta, jacobian
+
+
+def refit(problem: Problem, mask: NDArray[np.bool_], theta: Array, jacobian: Array, steps: int = 4) -> Array:
+    """The constants without the masked rows: Gauss–Newton steps from the full solution with its Jacobian kept.
+
+    Leaving rows out moves the constants little, so the Jacobian of the full solution serves; one left-out fold costs
+    a few evaluations instead of hundreds.
+    """
+    free = problem.free
+    prior = np.log([c.prior for c in free])
+    sigma = np.array([c.sigma for c in free])
+    low, high = np.log([max(c.low, 1e-12) for c in free]), np.log([c.high for c in free])
+    for _ in range(steps):
+        residual = predict(problem.rows, problem.values(theta)) - problem.target
+        strength = problem.weight * mask / (1.0 + (residual / CAUCHY) ** 2) / NOISE**2
+        normal = jacobian.T @ (jacobian * strength[:, None]) + np.diag(1.0 / sigma**2)
+        gradient = jacobian.T @ (strength * residual) + (theta - prior) / sigma**2
+        theta = np.clip(theta + np.clip(np.linalg.solve(normal, -gradient), -0.4, 0.4), low, high)
+    return theta
+
+
+Fold = tuple[str, NDArray[np.bool_]]
+
+
+def folds(problem: Problem, kind: str) -> list[Fold]:
+    """Rows to leave out together: `cells` (a fifth of the source × device × model cells), or every `source`,
+    `hardware` or `engine` (class) in turn."""
+    cases = problem.rows.cases
+    if kind == "cells":
+        names = [f"{c.source}|{c.hardware_name}|{c.model.slug if c.model else ''}" for c in cases]
+        order = {
+            name: i % 5
+            for i, name in enumerate(sorted(set(names), key=lambda n: sum(map(ord, n)) * 7919 % 1009))
+        }
+        keys = [str(order[name]) for name in names]
+    else:
+        keys = [{"source": c.source, "hardware": c.hardware_name, "engine": c.kind}[kind] for c in cases]
+    array = np.array(keys)
+    return [(key, array == key) for key in sorted(set(keys))]
+
+
+def cross_validate(problem: Problem, theta: Array, jacobian: Array, kind: str) -> Array:
+    """Residuals (logarithms) of every row, predicted by constants that never saw its fold."""
+    residual = np.full(len(problem.target), np.nan)
+    for _, out in folds(problem, kind):
+        moved = refit(problem, ~out, theta, jacobian)
+        residual[out] = (predict(problem.rows, problem.values(moved)) - problem.target)[out]
+    return residual
+
+
+# ---------------------------------------------------------------- the command
+
+MOST_CONSTANTS = 120
+LEAST_INFORMATION = 0.9  # a constant whose posterior is wider than this share of its prior keeps the prior
+INTERVAL_QUANTILE = 0.82
+UNSEEN_QUANTILE = 0.85
+SHRINKAGE_ROWS = 12.0  # rows at which a class's own residuals weigh as much as its phase's
+INTERVAL_COLUMNS = ("phase", "engine", "group", "factor", "count", "basis")
+
+
+def training_cases() -> list[Case]:
+    """The scored rows about time of data/measurements.csv."""
+    rows = csv.DictReader(read_text("measurements.csv").splitlines())
+    cases = [read_case(row) for row in rows if row["score"] == "yes"]
+    return [case for case in cases if not case.refused and case.phase != "memory" and case.measured]
+
+
+def posterior(problem: Problem, theta: Array, jacobian: Array) -> Array:
+    """Standard deviations of the constants' logarithms, given priors and rows (Laplace approximation)."""
+    residual = predict(problem.rows, problem.values(theta)) - problem.target
+    strength = problem.weight / (1.0 + (residual / CAUCHY) ** 2) / NOISE**2
+    sigma = np.array([c.sigma for c in problem.free])
+    normal = jacobian.T @ (jacobian * strength[:, None]) + np.diag(1.0 / sigma**2)
+    return np.sqrt(np.diag(np.linalg.inv(normal)))
+
+
+def calibrate(
+    cases: list[Case], constants: list[Constant], *, restart: bool = False
+) -> tuple[Problem, Array, Array]:
+    """Fit; keep only the constants that the rows inform; fit those again."""
+    problem = make_problem(cases, constants)
+    every = np.ones(len(cases), dtype=bool)
+    theta = np.log([c.prior if restart else c.value for c in problem.free])
+    if restart:
+        theta, _ = solve(problem, every, theta, 5, 1.5)
+        theta, _ = solve(problem, every, theta, 4, 0.5)
+    theta, jacobian = solve(problem, every, theta, 6)
+    sigma = np.array([c.sigma for c in problem.free])
+    information = posterior(problem, theta, jacobian) / sigma
+    order = np.argsort(information)
+    kept = {int(i) for i in order[:MOST_CONSTANTS] if information[i] < LEAST_INFORMATION}
+    for i, constant in enumerate(problem.free):
+        constant.value = float(np.exp(theta[i])) if i in kept else constant.prior
+        constant.count, constant.basis, constant.cv_error = 0, "prior", ""
+    free = [c for i, c in enumerate(problem.free) if i in kept]
+    smaller = Problem(problem.rows, problem.target, problem.weight, constants, free)
+    theta, jacobian = solve(smaller, every, np.log([c.value for c in free]), 6)
+    for constant, value in zip(free, theta, strict=True):
+        constant.value = float(np.exp(value))
+    return smaller, theta, jacobian
+
+
+def record(problem: Problem, theta: Array, jacobian: Array, left_out: Array) -> None:
+    """Count of rows and cross-validated error of each fitted constant."""
+    for i, constant in enumerate(problem.free):
+        moved = np.abs(jacobian[:, i]) > MOVED_SHARE
+        constant.count = int(moved.sum())
+        constant.basis = "measured"
+        if moved.any():
+            constant.cv_error = f"{np.median(np.expm1(np.abs(left_out[moved]))):.3f}"
+
+
+MOVED_SHARE = 0.01  # a row counts for a constant when 1 % of the constant moves its prediction by 0.01 %
+
+
+def interval_rows(cases: list[Case], inside: Array, unseen: Array) -> list[dict[str, str]]:
+    """Factors of the 80 % intervals: by phase, engine and device group, and for what no row covers."""
+    rows = []
+    phases = sorted({case.phase for case in cases})
+    size = np.abs(inside)
+    for phase in phases:
+        of_phase = np.array([case.phase == phase for case in cases])
+        general = float(np.quantile(size[of_phase], INTERVAL_QUANTILE))
+        keys = [(case.engine_key, case.group) if case.phase == phase else None for case in cases]
+        for key in sorted({key for key in keys if key}):
+            chosen = np.array([k == key for k in keys])
+            own = float(np.quantile(size[chosen], INTERVAL_QUANTILE))
+            n = int(chosen.sum())
+            width = (own * n + general * SHRINKAGE_ROWS) / (n + SHRINKAGE_ROWS)
+            rows.append(
+                _interval(phase, *key, width, n, "cross-validated residuals of this engine and device group")
+            )
+        wide = float(np.quantile(np.abs(unseen[of_phase]), UNSEEN_QUANTILE))
+        wide = max(wide, 1.6 * general)
+        rows.append(
+            _interval(
+                phase, "*", "*", wide, int(of_phase.sum()), "residuals of left-out engine classes and devices"
+            )
+        )
+    return rows
+
+
+def _interval(phase: str, engine: str, group: str, width: float, count: int, basis: str) -> dict[str, str]:
+    return {
+        "phase": phase, "engine": engine, "group": group, "factor": f"{np.exp(width):.3f}", "count": str(count),
+        "basis": basis,
+    }  # fmt: skip
+
+
+def write_csv(path: Path, columns: tuple[str, ...], rows: list[dict[str, str]]) -> None:
+    """A table with Unix line ends, as the repository keeps them."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_text(text.getvalue(), encoding="utf-8")
+
+
+def rows_of(constants: list[Constant]) -> list[dict[str, str]]:
+    """The constants as rows of data/efficiency.csv, sorted by name."""
+    return [
+        {
+            "name": c.name, "value": f"{c.value:.6g}", "prior": f"{c.prior:.6g}", "sigma": f"{c.sigma:g}",
+            "low": f"{c.low:g}", "high": f"{c.high:g}", "unit": c.unit, "count": str(c.count),
+            "cv_error": c.cv_error, "basis": c.basis, "meaning": c.meaning,
+        }
+        for c in sorted(constants, key=lambda c: c.name)
+    ]  # fmt: skip
+
+
+def main(arguments: list[str], say: Callable[[str], Any] = print) -> None:
+    """Fit, cross-validate and rewrite data/efficiency.csv and data/intervals.csv; `--restart` from the priors."""
+    cases = training_cases()
+    constants = read_constants()
+    problem, theta, jacobian = calibrate(cases, constants, restart="--restart" in arguments)
+    inside = cross_validate(problem, theta, jacobian, "cells")
+    by_engine = cross_validate(problem, theta, jacobian, "engine")
+    by_hardware = cross_validate(problem, theta, jacobian, "hardware")
+    record(problem, theta, jacobian, inside)
+    data = Path(__file__).parent / "data"
+    write_csv(data / "efficiency.csv", COLUMNS, rows_of(constants))
+    unseen = np.where(np.abs(by_engine) > np.abs(by_hardware), by_engine, by_hardware)
+    write_csv(data / "intervals.csv", INTERVAL_COLUMNS, interval_rows(cases, inside, unseen))
+    error = np.median(np.expm1(np.abs(predict(problem.rows, problem.values(theta)) - problem.target)))
+    say(
+        f"{len(problem.free)} constants on {len(cases)} rows: median error {error:.1%}, left out {np.median(np.expm1(np.abs(inside))):.1%}"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

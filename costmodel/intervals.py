@@ -1,46 +1,56 @@
-"""80 % intervals of predicted times, from cross-validated residuals by class."""
+"""80 % intervals of predicted times, from cross-validated residuals by class (data/intervals.csv)."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+import csv
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from costmodel.efficiency import parameters
+from costmodel.efficiency import engine_class
+from costmodel.tables import read_text
 
 if TYPE_CHECKING:
     from costmodel.estimate import Estimate
 
 CONFIDENCE = 0.8
+ANY = "*"  # engine and device group without measurements of their own
 
 
-def spread(phase: str, engine: str, group: str, *, several: bool = False) -> tuple[float, str]:
-    """Factor f such that [t / f, t · f] holds the measured time in 80 % of cases, and what that rests on."""
-    values = parameters()
-    if engine == "roofline":
+@lru_cache(maxsize=1)
+def table() -> dict[tuple[str, str, str], tuple[float, str]]:
+    """(phase, engine/class, device group) → factor and basis."""
+    rows = csv.DictReader(read_text("intervals.csv").splitlines())
+    return {
+        (row["phase"], row["engine"], row["group"]): (
+            float(row["factor"]),
+            f"{row['basis']} ({row['count']} rows)",
+        )
+        for row in rows
+    }
+
+
+def spread(phase: str, engine: str, group: str) -> tuple[float, str]:
+    """Factor f such that [t / f, t · f] holds the measured time in 80 % of cases, and what that rests on.
+
+    `engine` is "slug/class", as `measured.Case.engine_key` writes it.
+
+    >>> spread("decode", "no-such/serving", "tpu")[0] >= spread("decode", "llama.cpp/llama.cpp-2023", "nvidia-gddr")[0]
+    True
+    """
+    if engine.endswith("/roofline"):
         return 1.0, "the roofline is a limit, not a forecast"
-    for key, basis in (
-        (f"interval.{phase}.{group}.{engine}", f"cross-validated residuals of {engine} on {group}"),
-        (
-            f"interval.{phase}.engine.{engine}",
-            f"cross-validated residuals of {engine}; no measurement on {group}",
-        ),
-    ):
-        if key in values:
-            return values[key], basis
-    wide = values.get(f"interval.{phase}.unseen", 2.0)
-    return wide, f"no measurement of {engine} on {group}: residuals of left-out engines and devices"
+    found = table().get((phase, engine, group))
+    if found:
+        return found
+    factor, basis = table()[(phase, ANY, ANY)]
+    return factor, f"no measurement of {engine.partition('/')[0]} on {group}: {basis}"
 
 
 def attach(estimate: Estimate) -> None:
     """Set the intervals of an estimate's times."""
-    engine, group = estimate.rates.engine, estimate.rates.group
-    decode, basis = spread("decode", engine, group)
-    first, _ = spread("prefill", engine, group)
+    engine = f"{estimate.engine.slug}/{engine_class(estimate.engine)}"
+    decode, basis = spread("decode", engine, estimate.rates.group)
+    first, _ = spread("prefill", engine, estimate.rates.group)
     estimate.tpot_interval_s = (estimate.tpot_s / decode, estimate.tpot_s * decode)
     estimate.ttft_interval_s = (estimate.ttft_s / first, estimate.ttft_s * first)
     estimate.interval_basis = basis
-
-
-def half_width(factor: float) -> Any:
-    """Half width of the interval in natural logarithms."""
-    return math.log(factor)

@@ -26,6 +26,7 @@ TIME_METRICS = {
     "req_s": "throughput", "e2e_latency_ms": "e2e",
 }  # fmt: skip
 MEMORY_METRICS = ("peak_mem_gb", "oom")
+SHAREGPT_TOKENS = (161.0, 338.0)  # mean prompt and answer (Kwon et al. 2023, arXiv:2309.06180, Figure 11)
 FLASH_DEFAULT_YEAR = 2025.6  # llama.cpp ran unfused attention unless told otherwise
 LARGEST = "max"  # batch: as many as memory holds
 MOST_SEQUENCES = {"serving": 256.0, "serving-2023": 256.0, "tensorrt": 2048.0}  # engines' own default limits
@@ -71,6 +72,12 @@ class Case:
     memory_override: float | None = None  # bytes of one device, where the row says so
     refused: bool = False
     reason: str = ""
+
+    @property
+    def engine_key(self) -> str:
+        """Engine and runtime class: an engine of another era has no measurements of its own."""
+        return f"{self.engine.slug if self.engine else ''}/{self.kind}"
+
     notes: str = ""
     output_stated: bool = False  # the row says how many tokens were generated
 
@@ -232,6 +239,10 @@ def _fill(case: Case, row: dict[str, str]) -> None:
     case.batch = 1.0 if case.largest_batch else (_number(batch_text) or 1.0)
     given_in, given_out = _number(row.get("input_tokens")), _number(row.get("output_tokens"))
     case.context_tokens = _number(row.get("context_depth_tokens")) or 0.0
+    if given_in is None and given_out is None and "sharegpt" in notes:
+        given_in, given_out = SHAREGPT_TOKENS
+        if not (row.get("batch_or_concurrency") or "").strip():
+            case.largest_batch = True
     case.input_tokens = PROMPT_UNKNOWN if given_in is None else given_in
     case.output_tokens = OUTPUT_UNKNOWN if given_out is None else given_out
     assumed = []

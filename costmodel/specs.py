@@ -152,6 +152,7 @@ class Deployment:
     kv_tokens_kept: Number = 1.0  # eviction: share of context tokens kept (memory and traffic)
     kv_window_tokens: Number | None = None  # keep at most this many tokens per sequence
     kv_read_share: Number = 1.0  # sparse reading: share of the kept cache that a decode step reads
+    kv_read_factor: Number = 1.0  # time of reading the cache over that of its bytes (codes unpacked outside fast kernels)
     kv_waste_share: Number | None = None  # reserved but unused share of KV memory (0.6 contiguous, <0.04 paged)
     kv_shared_share: Number = 0.0  # share of context tokens stored once for the whole batch (shared prefix)
     # --- attention and activations

@@ -100,7 +100,7 @@ def stack(cases: list[Case]) -> Stack:
         assert case.model and case.hardware and case.engine and case.deployment
         rates = make_rates({}, case.group, case.kind)
         layouts.append(layout_of(case.hardware, case.deployment, case.engine, rates))
-        behaviours.append(behaviour_of(case.deployment, case.engine))
+        behaviours.append(behaviour_of(case.deployment, case.engine, case.hardware))
         rate, name = link_kind(case.hardware, case.deployment.interconnect)  # type: ignore[arg-type]
         links.append(rate)
         link_names.append(name)

@@ -132,7 +132,7 @@ def _record(result: dict[str, Any], case: Case, value: float, factor: float | No
         return
     result["predicted"] = value
     if factor is None:
-        factor, _basis = spread(case.phase, case.kind, case.group, several=case.devices > 1)
+        factor, _ = spread(case.phase, case.engine_key, case.group)
     result["interval"] = [value / factor, value * factor]
     if case.measured and case.measured > 0:
         result["error"] = error_of(value, case.measured)
