@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA_VERSION = 1
@@ -94,7 +94,7 @@ class Answer:
     confidence: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> Json:
-        """Plain JSON data: no NaN or infinity, no arrays."""
+        """JSON data: no NaN or infinity, no arrays; tuples stand for lists."""
         return {
             "schema_version": SCHEMA_VERSION,
             "scenario": plain(self.scenario),
@@ -105,14 +105,15 @@ class Answer:
             "notes": list(self.notes),
             "verdict": plain(self.verdict),
             "feasibility": plain(self.feasibility),
-            "pareto": plain(self.pareto),
-            "plans_by_training": plain(self.plans_by_training),
+            "pareto": list(self.pareto),
+            "plans_by_training": dict(self.plans_by_training),
             "confidence": plain(self.confidence),
         }
 
 
 def _plain(item: Any) -> Json:
-    return {entry.name: plain(getattr(item, entry.name)) for entry in fields(item)}
+    """Fields by name. Their values were made of plain data already; only tuples remain, which JSON writes as lists."""
+    return {name: getattr(item, name) for name in item.__dataclass_fields__}
 
 
 def plain(value: Any) -> Any:

@@ -67,6 +67,17 @@ class Assessments:
     def metric(self) -> str:
         return rank.METRIC_OF[self.situation.question.objective]
 
+    def outcome(self, index: int, gain: Mapping[str, float | None], spread: float) -> str:
+        """What the estimate says against a candidate: does-not-fit, no-gain, or nothing."""
+        if not self.priced.fits[index]:
+            return "does-not-fit"
+        if not self.baseline_fits:
+            return ""  # it makes the model fit, whatever it costs
+        value = gain[self.metric]
+        if self.metric == "memory":
+            return "" if value is not None and value > 1 + rank.NOISE else "no-gain"
+        return "" if rank.is_gain(value, spread) else "no-gain"
+
 
 def spread_of(changes: Mapping[str, Any]) -> float:
     """How uncertain the gain of these changes is, as a share of its logarithm."""
@@ -82,23 +93,30 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     candidates: list[Fields] = [{}]
     where: dict[tuple[Any, ...], int] = {(): 0}
     index: dict[str, int] = {}
-    for slug, technique in knowledge.techniques.items():
+    for slug in knowledge.active:
+        technique = knowledge.techniques[slug]
         change: Fields = {}
         if traits.issuperset(technique.requires.model):  # else its formulas need not have a value
+            host = host_overrides(technique, baseline)
             change = effects.changes_of(
                 technique,
                 situation.base,
                 model=situation.model,
                 workload=workload,
-                overrides={**situation.overrides, **host_overrides(technique, baseline)},
+                overrides={**situation.overrides, **host} if host else situation.overrides,
             )
-        key = tuple(sorted(change.items(), key=lambda item: item[0]))
+        key = tuple(sorted(change.items()))
         if key not in where:
             where[key] = len(candidates)
             candidates.append(change)
         changes[slug], index[slug] = change, where[key]
     priced = price(situation, candidates)
     columns = rank.gains(priced.metrics_at(0), priced.metrics)
+    # Techniques with the same changes share one element, so its gains are worked out once.
+    gains = [
+        {name: rank.number(column[i]) for name, column in columns.items()} for i in range(len(candidates))
+    ]
+    spreads = [spread_of(change) for change in candidates]
     in_place = names_in_place(situation, knowledge, changes)
     found = Assessments(
         situation=situation,
@@ -108,12 +126,31 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         candidates=candidates,
         in_place=in_place,
     )
+    outcomes = [found.outcome(i, gains[i], spreads[i]) for i in range(len(candidates))]
+    unfit = {
+        i: Refusal("does-not-fit", explain_outcome(found, i, "does-not-fit", gains[i]))
+        for i, code in enumerate(outcomes)
+        if code == "does-not-fit"
+    }
     for slug, technique in knowledge.techniques.items():
+        if not technique.effects:
+            against = [refusal for refusal in (unfit.get(0),) if refusal] + [rules.inert_refusal(technique)]
+            found.items[slug] = Assessment(
+                technique=technique,
+                changes={},
+                index=0,
+                fits=found.baseline_fits,
+                gain=gains[0],
+                spread=spreads[0],
+                refusals=tuple(against),
+            )
+            continue
         i = index[slug]
-        gain = {name: rank.number(column[i]) for name, column in columns.items()}
-        spread = spread_of(changes[slug])
-        against = rules.refusals(technique, changes[slug], situation, knowledge, in_place)
-        against += outcome_refusals(found, i, gain, spread, told=bool(against))
+        against = rules.refusals(technique, changes[slug], situation, knowledge, in_place, unfit=unfit.get(i))
+        if outcomes[i] == "no-gain":
+            # Where another refusal with a higher code is told, the sentence would not be read.
+            sentence = "" if against else explain_outcome(found, i, "no-gain", gains[i])
+            against.append(Refusal("no-gain", sentence))
         if not against:
             against = rules.filter_refusals(technique, situation)
         found.items[slug] = Assessment(
@@ -121,8 +158,8 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
             changes=changes[slug],
             index=i,
             fits=bool(priced.fits[i]),
-            gain=gain,
-            spread=spread,
+            gain=gains[i],
+            spread=spreads[i],
             refusals=tuple(against),
         )
     return found
@@ -135,8 +172,8 @@ def names_in_place(
     slugs = set(situation.using)
     slugs |= {
         slug
-        for slug, technique in knowledge.techniques.items()
-        if effects.is_in_place(technique, changes[slug], situation.base)
+        for slug, change in changes.items()
+        if effects.is_in_place(knowledge.techniques[slug], change, situation.base)
     }
     return frozenset(slugs | {knowledge.techniques[slug].mechanism for slug in slugs} - {""})
 
@@ -146,7 +183,7 @@ def host_overrides(technique: Technique, baseline: Priced) -> Fields:
 
     Where the baseline fits already, the technique's own default stands, so that the price of moving is seen.
     """
-    if bool(baseline.fits[0]):
+    if not technique.requires.host_link or bool(baseline.fits[0]):
         return {}
     lacking = baseline.at("total_bytes", 0) - baseline.at("available_bytes", 0)
     weights = baseline.at("weights_bytes", 0)
@@ -161,38 +198,20 @@ def host_overrides(technique: Technique, baseline: Priced) -> Fields:
     return dict.fromkeys(names, share)
 
 
-def outcome_refusals(
-    found: Assessments, index: int, gain: Mapping[str, float | None], spread: float, *, told: bool
-) -> list[Refusal]:
-    """What the estimate says against a technique: it does not fit, or it brings nothing.
-
-    `told`: another refusal with a higher code exists, so the sentence for no gain would not be read.
-    """
+def explain_outcome(found: Assessments, index: int, code: str, gain: Mapping[str, float | None]) -> str:
+    """The sentence for what the estimate says against a candidate."""
     question, priced = found.situation.question, found.priced
-    if not priced.fits[index]:
-        reason = explain.lacks(priced, index, found.situation.devices_text, question.devices)
-        return [Refusal("does-not-fit", reason)]
-    if not found.baseline_fits:
-        return []  # it makes the model fit, whatever it costs
-    value = gain[found.metric]
-    if question.objective == "memory":
-        worthwhile = value is not None and value > 1 + rank.NOISE
-    else:
-        worthwhile = rank.is_gain(value, spread)
-    if worthwhile:
-        return []
-    if told:
-        return [Refusal("no-gain", "")]
+    if code == "does-not-fit":
+        return explain.lacks(priced, index, found.situation.devices_text, question.devices)
     if index == 0:
-        return [Refusal("no-gain", "comes out neutral for this model and workload: it would change nothing.")]
-    reason = explain.no_gain(
+        return "comes out neutral for this model and workload: it would change nothing."
+    return explain.no_gain(
         priced,
         index,
         objective=question.objective,
         metric=found.metric,
-        gain=value,
+        gain=gain[found.metric],
         batch=question.batch,
         metric_name=found.metric,
         changes=found.candidates[index],
     )
-    return [Refusal("no-gain", reason)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, reduce
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,27 +61,26 @@ def baseline_fields(engine: Engine, given: Mapping[str, Any]) -> Fields:
 
 def formula_workload(workload: Workload) -> SimpleNamespace:
     """The workload as formulas of the catalogue see it (arrays pass through)."""
-    context = np.asarray(workload.context_tokens) + np.asarray(workload.input_tokens)
+    context = workload.context_tokens + workload.input_tokens
     return SimpleNamespace(
         batch=workload.batch,
         input_tokens=workload.input_tokens,
         output_tokens=workload.output_tokens,
-        context_tokens=context + np.asarray(workload.output_tokens) / 2,
+        context_tokens=context + workload.output_tokens / 2,
         cache_hit_rate=workload.cache_hit_rate,
     )
 
 
-ARRAY_FUNCTIONS: dict[str, Any] = {
-    "min": lambda *values: _fold(np.minimum, values),
-    "max": lambda *values: _fold(np.maximum, values),
-}
+def _least(*values: Any) -> Any:
+    return reduce(np.minimum, values) if _is_array(*values) else min(values)
 
 
-def _fold(function: Any, values: Sequence[Any]) -> Any:
-    result = values[0]
-    for value in values[1:]:
-        result = function(result, value)
-    return result
+def _most(*values: Any) -> Any:
+    return reduce(np.maximum, values) if _is_array(*values) else max(values)
+
+
+# Plain numbers stay plain: they go into JSON, and numpy on scalars is slow.
+ARRAY_FUNCTIONS: dict[str, Any] = {"min": _least, "max": _most}
 
 
 def changes_of(
@@ -130,8 +129,8 @@ def _operate(operation: str, before: Any, value: Any) -> Any:
     if operation == "add":
         return before + value
     if operation == "min":
-        return np.minimum(before, value) if _is_array(before, value) else min(before, value)
-    return np.maximum(before, value) if _is_array(before, value) else max(before, value)
+        return _least(before, value)
+    return _most(before, value)
 
 
 def _is_array(*values: Any) -> bool:

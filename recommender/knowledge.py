@@ -40,6 +40,16 @@ class Knowledge:
         return {name: tuple(slugs) for name, slugs in found.items()}
 
     @cached_property
+    def active(self) -> tuple[str, ...]:
+        """Techniques that declare an effect."""
+        return tuple(slug for slug, technique in self.techniques.items() if technique.effects)
+
+    @cached_property
+    def inert(self) -> tuple[str, ...]:
+        """Techniques that declare none and say why."""
+        return tuple(slug for slug, technique in self.techniques.items() if not technique.effects)
+
+    @cached_property
     def aliases(self) -> dict[str, str]:
         """Every spelling of a technique → its slug."""
         found: dict[str, str] = {}
@@ -60,10 +70,43 @@ class Knowledge:
                 found.setdefault(relation.b, []).append(relation)
         return {slug: tuple(items) for slug, items in found.items()}
 
+    @cached_property
+    def shipped(self) -> dict[str, tuple[str, ...]]:
+        """Technique → engines that have it; published research code is none."""
+        return {
+            slug: tuple(
+                dict.fromkeys(item.engine for item in technique.engines if item.engine != RESEARCH_CODE)
+            )
+            for slug, technique in self.techniques.items()
+        }
+
     def shipped_by(self, slug: str) -> tuple[str, ...]:
-        """Engines that have the technique; published research code is none."""
-        engines = self.techniques[slug].engines
-        return tuple(dict.fromkeys(item.engine for item in engines if item.engine != RESEARCH_CODE))
+        """Engines that have the technique."""
+        return self.shipped[slug]
+
+    @cached_property
+    def mechanism_shipped(self) -> dict[str, frozenset[str]]:
+        """Mechanism → engines that have any of its members."""
+        return {
+            name: frozenset(engine for slug in slugs for engine in self.shipped[slug])
+            for name, slugs in self.members.items()
+        }
+
+    @cached_property
+    def losses(self) -> dict[str, float]:
+        """Technique → median of the quality losses reported for it, in the points of their own metrics."""
+        found: dict[str, float] = {}
+        for slug, rows in self.evidence.items():
+            values = sorted(
+                abs(float(row["value"]))
+                for row in rows
+                if row["metric"] in ("ppl_delta", "accuracy_delta")
+                and not row["suspect"]
+                and row["value"] is not None
+            )
+            if values:
+                found[slug] = values[len(values) // 2]
+        return found
 
     def evidence_rank(self, slug: str) -> tuple[int, int, int, int, str]:
         """Sort key, best-evidenced technique first: end-to-end figures, engines, papers, then age and name."""

@@ -47,6 +47,8 @@ def gains(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Array]:
 
 def log_spread(gain: Any, spread: Any) -> Any:
     """Standard deviation of ln(gain): noise, plus a share of the predicted change itself."""
+    if isinstance(gain, float):
+        return math.hypot(NOISE, spread * math.log(gain)) if gain > 0 else math.inf
     change = np.abs(np.log(np.maximum(gain, 1e-300)))
     return np.sqrt(NOISE**2 + (np.asarray(spread) * change) ** 2)
 

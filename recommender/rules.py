@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recommender import effects, text
+from recommender import text
 from recommender.answer import REJECTION_CODES
 from recommender.knowledge import Knowledge
 from recommender.question import TRAINING
 from recommender.situation import Situation, model_traits
-from taxonomy.model import Kind, Lossless, Technique
+from taxonomy.model import Kind, Lossless, Requirement, Technique
 
 # Device families by NVIDIA compute capability, for sentences only.
 _CAPABILITY_NAMES = {7.0: "Volta", 7.5: "Turing", 8.0: "Ampere", 8.9: "Ada", 9.0: "Hopper", 10.0: "Blackwell"}
@@ -27,6 +27,9 @@ _TRAIT_NAMES = {
     "relu": "a model with ReLU activations (few neurons fire per token)",
     "encoder-decoder": "an encoder-decoder model",
 }
+
+
+_NO_DEMAND = Requirement()
 
 
 @dataclass(frozen=True)
@@ -50,22 +53,47 @@ def first(refusals: list[Refusal]) -> Refusal:
     return min(refusals, key=lambda refusal: refusal.priority)
 
 
+def inert_refusal(technique: Technique) -> Refusal:
+    """Why a technique that declares no effect cannot be switched on."""
+    if technique.kind is Kind.HARDWARE:
+        why = technique.no_effect_reason or "no software switch turns it on"
+        return Refusal("not-applicable", f"is a hardware design: {_decapitalise(why)}")
+    return Refusal(
+        "not-applicable", _capitalise(technique.no_effect_reason) or "declares no effect on a deployment."
+    )
+
+
 def refusals(
     technique: Technique,
     changes: Mapping[str, Any],
     situation: Situation,
     knowledge: Knowledge,
     in_place: frozenset[str] = frozenset(),
+    *,
+    unfit: Refusal | None = None,
+    every: bool = False,
 ) -> list[Refusal]:
-    """Every reason against the technique that needs no estimate, in no particular order."""
-    found = [
-        *hardware_refusals(technique, changes, situation),
-        *use_refusals(technique, changes, situation, knowledge),
-        *applicability_refusals(technique, situation),
-        *engine_refusals(technique, changes, situation, knowledge),
-        *conflict_refusals(technique, situation, knowledge, in_place),
-        *constraint_refusals(technique, situation, knowledge),
-    ]
+    """What speaks against the technique, highest code first: the first reason found, or `every` reason.
+
+    `unfit` is the estimate's word that it does not fit, which stands second in the interface's order.
+    """
+    found = hardware_refusals(technique, changes, situation)
+    if found and not every:
+        return found
+    if unfit is not None:
+        found.append(unfit)
+        every = True  # a plan may still use it beside something that makes room
+    checks: tuple[Callable[[], list[Refusal]], ...] = (
+        lambda: use_refusals(technique, changes, situation, knowledge, in_place),
+        lambda: applicability_refusals(technique, situation),
+        lambda: engine_refusals(technique, changes, situation, knowledge),
+        lambda: conflict_refusals(technique, situation, knowledge, in_place),
+        lambda: constraint_refusals(technique, situation, knowledge),
+    )
+    for check in checks:
+        found += check()
+        if found and not every:
+            return found
     return found
 
 
@@ -74,17 +102,16 @@ def hardware_refusals(
 ) -> list[Refusal]:
     """What the device cannot do."""
     need, device = technique.requires, situation.hardware
-    code, name_of_device = "unsupported-hardware", text.device(situation.hardware.name)
+    activation = changes.get("activation_format")
+    narrow = isinstance(activation, str) and activation in ("fp8", "int8", "fp4", "int4")
+    if need == _NO_DEMAND and not narrow:
+        return []
+    code, name_of_device = "unsupported-hardware", text.device(device.name)
     found = []
     offered = [name for name, rate in device.flops.items() if rate]
     wanted = list(need.compute_formats)
-    activation = changes.get("activation_format")
-    if (
-        isinstance(activation, str)
-        and activation in ("fp8", "int8", "fp4", "int4")
-        and activation not in wanted
-    ):
-        wanted.append(activation)
+    if narrow and activation not in wanted:
+        wanted.append(str(activation))
     for name in wanted:
         if not device.flops.get(name):
             known = ", ".join(sorted(offered)) or "none stated"
@@ -121,7 +148,11 @@ def hardware_refusals(
 
 
 def use_refusals(
-    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
+    technique: Technique,
+    changes: Mapping[str, Any],
+    situation: Situation,
+    knowledge: Knowledge,
+    in_place: frozenset[str],
 ) -> list[Refusal]:
     """What is there already."""
     code = "already-in-use"
@@ -131,7 +162,7 @@ def use_refusals(
         if relation.kind == "subsumes" and relation.b == technique.slug and relation.a in situation.using:
             name = knowledge.techniques[relation.a].name
             return [Refusal(code, f"{name}, in use already, includes it.")]
-    if effects.is_in_place(technique, changes, situation.base):
+    if technique.slug in in_place:
         what = _settings_text(technique, situation)
         return [Refusal(code, f"{situation.engine.name} already works this way{what}.")]
     return []
@@ -156,14 +187,7 @@ def applicability_refusals(technique: Technique, situation: Situation) -> list[R
     """What makes no sense for this model or workload."""
     need, question, code = technique.requires, situation.question, "not-applicable"
     found = []
-    if technique.kind is Kind.HARDWARE:
-        why = technique.no_effect_reason or "no software switch turns it on"
-        found.append(Refusal(code, f"is a hardware design: {_decapitalise(why)}"))
-    elif not technique.effects:
-        found.append(
-            Refusal(code, _capitalise(technique.no_effect_reason) or "declares no effect on a deployment.")
-        )
-    traits = model_traits(situation.model)
+    traits = model_traits(situation.model) if need.model else frozenset()
     for trait in need.model:
         if trait not in traits:
             found.append(
@@ -301,15 +325,8 @@ _TRAINING_TEXT = {
 
 
 def largest_reported_loss(slug: str, knowledge: Knowledge) -> float | None:
-    """Median of the quality losses reported for a technique, in the points of its own metric; None if none is."""
-    losses = sorted(
-        abs(float(row["value"]))
-        for row in knowledge.evidence.get(slug, ())
-        if row["metric"] in ("ppl_delta", "accuracy_delta")
-        and not row["suspect"]
-        and row["value"] is not None
-    )
-    return losses[len(losses) // 2] if losses else None
+    """Median of the quality losses reported for a technique; None if none is."""
+    return knowledge.losses.get(slug)
 
 
 def filter_refusals(technique: Technique, situation: Situation) -> list[Refusal]:

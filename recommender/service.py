@@ -199,6 +199,20 @@ def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, An
     )
 
 
+def outcomes(knowledge: Knowledge, given: Question | Mapping[str, Any]) -> dict[str, Json]:
+    """What is said of every technique in one scenario: its gains, and the code and reason where it is refused."""
+    assessments = assess(resolve(as_question(given), knowledge), knowledge)
+    found: dict[str, Json] = {}
+    for slug, item in assessments.items.items():
+        refusal = first(list(item.refusals)) if item.refusals else None
+        found[slug] = {
+            "gain": dict(item.gain) if item.changes else {},
+            "code": refusal.code if refusal else None,
+            "reason": refusal.reason if refusal else None,
+        }
+    return found
+
+
 def sweep(given: Mapping[str, Any], knowledge: Knowledge | None = None) -> Iterator[Json]:
     """Estimates over a grid: fields of the scenario, some of them as lists; one row per combination."""
     from recommender import grid

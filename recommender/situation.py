@@ -19,6 +19,9 @@ Json = dict[str, Any]
 # Model families whose MLP uses ReLU, which activation-sparsity methods need (OPT: Zhang et al. 2022,
 # arXiv:2205.01068, section 2.1; ReLU-fied models carry the word in their name).
 RELU_FAMILIES = ("opt",)
+# Models published with a layer that predicts a further token (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2;
+# Zhipu AI 2025, arXiv:2508.06471; Qwen3-Next and MiMo say so on their pages).
+PREDICTION_LAYERS = ("deepseek-v3", "glm-4.5", "qwen3-next", "mimo")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +175,8 @@ def model_traits(model: Model) -> frozenset[str]:
         traits.add("sliding-window")
     if model.family.lower() in RELU_FAMILIES or "relu" in model.slug:
         traits.add("relu")
+    if model.slug == "deepseek-r1" or model.slug.startswith(PREDICTION_LAYERS):
+        traits.add("mtp")
     return frozenset(traits)
 
 
