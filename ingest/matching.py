@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import text
@@ -29,6 +29,7 @@ from ingest.tables import (
     works_with,
 )
 from ingest.works import slug_candidates, source_rank, work_fields
+from kb.text import RETRACTION
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -87,7 +88,10 @@ class Group:
 def prepare(
     record_id: int, reference: Reference, kind: str, name: str, *, position: int = 0, subject: bool = False
 ) -> NewRecord:
-    """A reference as a record to be stored."""
+    """A reference as a record to be stored. A flag that a source puts before the title becomes the status."""
+    if match := RETRACTION.match(reference.title):
+        status = reference.status or ("withdrawn" if "withdrawn" in match[0].lower() else "retracted")
+        reference = replace(reference, title=reference.title[match.end() :].strip(), status=status)
     fields = reference.as_json()
     rank = source_rank(kind, subject)
     return NewRecord(record_id, reference, fields, signature(fields, rank), rank, name, position)

@@ -64,8 +64,6 @@ def parse_work(message: dict[str, Any]) -> Reference:
     title = titles[0] if titles else ""
     if title and subtitles and subtitles[0].lower() not in title.lower():
         title = f"{title}: {subtitles[0]}"
-    updates = {str(update.get("type", "")) for update in message.get("updated-by") or []}
-    retracted = bool(updates & {"retraction", "withdrawal", "removal"})
     container = texts(message.get("container-title"))
     kind = "book" if message.get("type") in BOOKS else "paper"
     return Reference(
@@ -84,9 +82,26 @@ def parse_work(message: dict[str, Any]) -> Reference:
         url=None,
         kind=kind,
         key="subject",
-        status="retracted" if retracted else "",
+        status=status_of(message, printed_doi),
         abstract=nfc(re.sub(r"<[^>]+>", " ", str(message.get("abstract") or ""))),
     )
+
+
+def status_of(message: dict[str, Any], own: str | None) -> str:
+    """Whether the work is "retracted" or "withdrawn", by a notice about it; errata and concerns do not count.
+
+    `updated-by` lists notices about the work. `update-to` makes the record itself a notice about another work,
+    unless it names the work's own DOI.
+    """
+    notices = list(message.get("updated-by") or [])
+    for update in message.get("update-to") or []:
+        about = doi(update.get("DOI"))
+        if about is None or (own and about.lower() == own.lower()):
+            notices.append(update)
+    types = {str(notice.get("type", "")).lower() for notice in notices}
+    if "retraction" in types or "removal" in types:
+        return "retracted"
+    return "withdrawn" if "withdrawal" in types else ""
 
 
 def parse_listed(entry: dict[str, Any], number: int) -> Reference:
