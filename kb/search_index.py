@@ -345,6 +345,10 @@ def identifier_keys(connection: Connection, ids: Sequence[int]) -> dict[int, lis
         ids,
     ):
         found[work_id].append(value.lower())
+    # The key that an entry had in its own file; numbers in a list are not names.
+    for work_id, locator in select_in(connection, "SELECT work_id, locator FROM record WHERE work_id IN", ids):
+        if not locator.isdigit() and " " not in locator and locator != "subject":
+            found[work_id].append(locator.lower())
     return found
 
 

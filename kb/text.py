@@ -61,13 +61,19 @@ def plain_title(title: str) -> str:
 
         title = html.unescape(title)
     if "$" in title:
-        title = MATH.sub(lambda match: re.sub(r"[_^{}]", "", match[1]), title)
+        # Names first: without its "^", "\\cup^n" would be a command nobody knows.
+        title = MATH.sub(lambda match: re.sub(r"[_^{}]", "", symbols(match[1])), title)
     if "\\" in title:
         title = re.sub(r"\\([#$%&_{}~^])", r"\1", title)
-        title = COMMAND.sub(lambda match: GREEK.get(match[1], ""), title)
+        title = symbols(title)
     if "{" in title or "}" in title:
         title = title.replace("{", "").replace("}", "")
     return nfc(title)
+
+
+def symbols(text: str) -> str:
+    """LaTeX commands replaced by the letters that they print, unknown ones by nothing."""
+    return COMMAND.sub(lambda match: GREEK.get(match[1], ""), text)
 
 
 @lru_cache(maxsize=16384)
