@@ -182,7 +182,7 @@ def decode_step(
     sharing = shape.heads / shape.kv_heads
     copies = EAGER_DECODE_COPIES + 2.0 * sharing * (sharing > 1.0)
     eager_rate = setup.weight_bytes_per_s / setup.kv_bytes_per_s / copies
-    parallel = where(behaviour.unfused_decode, eager_rate, parallel)
+    parallel = where(behaviour.unfused_decode, eager_rate, parallel) / deployment.kv_read_factor
 
     def one(
         tokens: Any, pairs: Any, window_pairs: Any, verified: Any

@@ -31,17 +31,17 @@ def draft_seconds(
 ) -> Any:
     """Time of the drafting of one step.
 
-    A draft model's pass costs its share of the target's plain step. Small models have fewer layers, and launch
-    overhead follows the layers, whose number grows with about the square root of the weights. A head or a part of
-    the target states its layers instead (`layer_share`): its weights cost their share of the device's time and its
-    layers theirs of `issue_s`, the part of the target's step that goes into issuing kernels.
+    A pass of the draft costs its share of the device's time in the target's step and, of `issue_s`, the part that
+    goes into issuing kernels, the share of its layers. A head or a part of the target states its layers
+    (`layer_share`); the layers of a model of its own grow with about the square root of its weights.
 
-    >>> round(draft_seconds(weight_share=0.04, passes=4.0, target_step_s=1.0, overhead_s=0.0), 6)
+    >>> round(draft_seconds(weight_share=0.04, passes=4.0, target_step_s=1.0, overhead_s=0.0, issue_s=0.5), 6)
     0.48
     >>> head = {"weight_share": 0.05, "layer_share": 1 / 32, "target_step_s": 1.0, "issue_s": 0.6}
     >>> round(draft_seconds(passes=2.0, overhead_s=0.0, **head), 6)
     0.0775
     """
-    relative = weight_share * 0.5 + 0.5 * power(weight_share, 0.5) * where(weight_share > 0.0, 1.0, 0.0)
-    part = weight_share * (target_step_s - issue_s) + layer_share * issue_s
-    return passes * where(layer_share > 0.0, part, relative * target_step_s) + overhead_s
+    layers = where(
+        layer_share > 0.0, layer_share, power(weight_share, 0.5) * where(weight_share > 0.0, 1.0, 0.0)
+    )
+    return passes * (weight_share * (target_step_s - issue_s) + layers * issue_s) + overhead_s

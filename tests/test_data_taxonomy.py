@@ -30,7 +30,7 @@ FORMAT_USE = {"weight_format": "weights", "kv_format": "kv", "activation_format"
 SHARES = [
     "weights_kept", "layers_kept", "weight_density", "experts_kept", "active_experts_kept", "kv_heads_kept",
     "kv_layers_kept", "kv_tokens_kept", "kv_read_share", "kv_waste_share", "kv_shared_share", "prompt_kept",
-    "prefill_attention_share", "output_kept", "layers_executed", "weight_read_share", "cascade_share",
+    "prefill_attention_share", "output_kept", "layers_executed", "cascade_share",
     "host_weight_share", "disk_weight_share", "host_kv_share", "hot_weight_share", "offload_overlap",
 ]  # fmt: skip
 
