@@ -22,18 +22,11 @@ from costmodel.tables import read_text
 MAX_FILE_BYTES = 20_000_000
 NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "text_model_config")
 DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "half": "fp16"}
-ENCODERS = (
-    "t5",
-    "mt5",
-    "umt5",
-    "bart",
-    "mbart",
-    "pegasus",
-    "marian",
-    "m2m_100",
-    "whisper",
-    "bert",
-    "roberta",
+ENCODERS = frozenset(
+    """t5 mt5 umt5 bart mbart pegasus marian m2m_100 whisper bert roberta bert_generation big_bird camembert
+    data2vec_text electra ernie megatron_bert rembert roberta_prelayernorm roc_bert roformer xlm_roberta
+    xlm_roberta_xl xlnet xmod xlm git deberta deberta_v2 distilbert mpnet albert nomic_bert modernbert clip siglip
+    vit reformer longformer layoutlm mobilebert squeezebert trocr""".split()  # noqa: SIM905
 )
 FAMILY_KEYS = {
     *("defaults", "gated", "tied", "qkv_bias", "out_bias", "mlp_bias", "norms", "norm_bias", "qk_norm"),
@@ -186,10 +179,11 @@ def _model(
     default_name: str,
     notes: list[str],
 ) -> Model:
-    hidden, layers = keys.required("hidden"), keys.required("layers")
+    hidden, layers = keys.required("hidden"), hf_layers.count_layers(keys, kind)
     vocab = keys.required("vocab")
-    recurrent = family.get("mixer") in ("mamba", "rwkv4", "rwkv-matrix") or kind == "mamba2"
-    heads, kv_heads, head_dim = (0, 0, 0) if recurrent else _heads(keys, kind, hidden)
+    heads, kv_heads, head_dim = (
+        (0, 0, 0) if hf_layers.is_recurrent(family, kind) else _heads(keys, kind, hidden)
+    )
     values: dict[str, Any] = {
         "layers": layers,
         "hidden": hidden,
@@ -264,7 +258,7 @@ def _heads(keys: Keys, kind: str, hidden: int) -> tuple[int, int, int]:
         )
     head_dim = keys.number("head_dim", least=1)
     if head_dim is None:
-        if hidden % heads and kind not in ("gemma3n_text",):
+        if hidden % heads and not keys.raw("kv_lora_rank"):
             raise InvalidFile(
                 f"{keys.name}: hidden size {hidden} is not a multiple of {heads} heads",
                 hint="state head_dim",

@@ -7,12 +7,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from costmodel import state_space
-from costmodel.hf_keys import Keys
+from costmodel.hf_keys import SYNONYMS, Keys
+from costmodel.params import attention_params
 
 Values = dict[str, Any]
 WINDOWED = ("sliding_attention", "chunked_attention", "local_attention", "local", "sliding")
 FULL = ("full_attention", "attention", "global", "global_attention", "hybrid", "a")
 RECURRENT = ("linear_attention", "mamba", "mamba2", "recurrent", "conv", "mamba_attention", "m")
+
+
+def is_recurrent(family: Mapping[str, Any], kind: str) -> bool:
+    """No attention at all: Mamba and RWKV, not the hybrids."""
+    pure = family.get("mixer") in ("mamba", "rwkv4", "rwkv-matrix") or kind == "mamba2"
+    return pure and not kind.startswith("zamba")
+
+
+def count_layers(keys: Keys, kind: str) -> int:
+    """Layers of the model; LongCat's have two attentions and two MLPs each, and Nemotron-H's may only be listed."""
+    listed = keys.raw("layers_block_type", "hybrid_override_pattern")
+    if isinstance(listed, list | str) and listed and keys.raw(*SYNONYMS["layers"]) is None:
+        return len(listed)
+    layers = keys.required("layers")
+    return 2 * layers if kind == "longcat_flash" else layers
 
 
 def gated(keys: Keys, family: Mapping[str, Any]) -> bool:
@@ -27,13 +43,15 @@ def gated(keys: Keys, family: Mapping[str, Any]) -> bool:
 def mlp_width(keys: Keys, family: Mapping[str, Any], kind: str, hidden: int) -> int:
     """Intermediate size of the dense MLP."""
     ratio = keys.raw("expansion_ratio", "mlp_ratio")
+    if dense := keys.number("dense_intermediate_size"):
+        return dense
     if kind == "llama4_text":
         return keys.number("intermediate_size_mlp") or keys.number("intermediate") or 0
     ffn = keys.raw("ffn_config")
     if isinstance(ffn, Mapping) and ffn.get("ffn_hidden_size"):
         return int(ffn["ffn_hidden_size"])
     width = keys.number("intermediate")
-    if family.get("mixer") in ("mamba",) or kind == "mamba2":
+    if is_recurrent(family, kind) and not str(family.get("mixer")).startswith("rwkv"):
         return 0
     if width is None:
         if family.get("mixer") == "rwkv-matrix":
@@ -78,7 +96,7 @@ def mixture(keys: Keys, family: Mapping[str, Any], kind: str, layers: int, value
     if isinstance(ffn, Mapping) and ffn.get("moe_num_experts"):
         experts, active = int(ffn["moe_num_experts"]), int(ffn.get("moe_top_k", 1))
     switch = keys.raw("enable_moe_block")
-    if not experts or experts < 2 or switch is False:
+    if not experts or experts < 2 or switch is False or keys.raw("is_moe") is False:
         width = keys.number("shared_width")
         if width and kind in ("granitemoehybrid", "granitemoeshared"):
             return {"intermediate": width}  # no routed experts: the shared MLP is the MLP
@@ -90,12 +108,21 @@ def mixture(keys: Keys, family: Mapping[str, Any], kind: str, layers: int, value
     shared_width = keys.number("shared_width") or 0
     if kind == "llama4_text":
         shared = 1
-    if kind == "gemma4_text":  # a dense MLP runs beside the experts
+    if kind.startswith("gemma4"):  # a dense MLP runs beside the experts
         shared, shared_width = 1, values["intermediate"]
     if shared_width and not shared:
         shared = 1
     if shared_width and shared > 1 and kind in ("nemotron_h",):
         shared_width *= shared
+    if kind == "longcat_flash":  # experts beside every second pair of attention and MLP
+        return {
+            "n_experts": experts,
+            "active_experts": min(active or 1, experts),
+            "expert_intermediate": width,
+            "moe_layers": layers // 2,
+            "dense_layers": layers,
+            "mlp_layers": layers + layers // 2,
+        }
     moe_layers = _moe_layers(keys, kind, layers)
     return {
         "n_experts": experts,
@@ -114,6 +141,9 @@ def _moe_layers(keys: Keys, kind: str, layers: int) -> int:
         return len(listed)
     if isinstance(listed, str) and listed:
         return len([x for x in listed.split(",") if x.strip()])
+    kinds = keys.strings("mlp_layer_types")
+    if kinds:
+        return len([k for k in kinds[:layers] if k != "dense"])
     pattern = keys.raw("moe_layer_freq")
     if isinstance(pattern, list):
         return sum(1 for x in pattern if x)
@@ -126,6 +156,8 @@ def _moe_layers(keys: Keys, kind: str, layers: int) -> int:
         return len(range(step - 1, layers, step))
     first = keys.number("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers", "first_k_dense")
     first = first or 0
+    last = keys.number("moe_layer_end_index", least=-1)
+    layers = layers if last is None or last < 0 else min(layers, last + 1)
     every = pattern if isinstance(pattern, int) and pattern else keys.number("moe_layer_interval") or 1
     sparse = keys.number("decoder_sparse_step")
     if sparse:
@@ -136,7 +168,9 @@ def _moe_layers(keys: Keys, kind: str, layers: int) -> int:
 
 def layer_kinds(keys: Keys, layers: int) -> list[str]:
     """The file's own list of layer kinds, cut to the number of layers; empty where it has none."""
-    listed = keys.strings("layer_types", "layers_block_type", "block_types", "_block_types")
+    listed = keys.strings(
+        "layer_types", "layers_block_type", "block_types", "_block_types", "attention_layers"
+    )
     if not listed:
         return []
     repeated = (listed * (layers // len(listed) + 1))[:layers]
@@ -146,6 +180,8 @@ def layer_kinds(keys: Keys, layers: int) -> list[str]:
 def mixers(keys: Keys, family: Mapping[str, Any], kind: str, values: Values, notes: list[str]) -> Values:
     """State-space and linear-attention layers: how many, their weights and state."""
     mixer = family.get("mixer")
+    if not mixer and keys.data.get("linear_num_value_heads"):
+        mixer = "gated-delta"  # a family yet unknown, with the keys of Qwen3-Next's
     if not mixer:
         return {}
     layers = values["layers"]
@@ -164,7 +200,12 @@ def mixers(keys: Keys, family: Mapping[str, Any], kind: str, values: Values, not
         # one or two shared attention blocks, over twice the hidden size, serve all hybrid layers
         blocks = keys.number("num_mem_blocks") or 1
         h, width = values["hidden"], values["intermediate"]
-        shared = blocks * (4 * (2 * h) * (2 * h) - 2 * h * h + 3 * h * width) / max(recurrent, 1)
+        shared = blocks * (3 * (2 * h) * (2 * h) + 2 * h * h + 3 * h * width)
+        # …while the counting of parameters sees an attention of its own in each of them
+        shared -= attention * attention_params(
+            hidden=h, heads=values["heads"], kv_heads=values["kv_heads"], head_dim=values["head_dim"]
+        )
+        shared /= max(recurrent, 1)
         result |= {"mlp_layers": 0, "attention_layers": attention}
         notes.append("shared attention blocks are counted once; adapters are not counted")
     result["state_layer_params"] = float(weights + shared)
@@ -190,9 +231,18 @@ def _split(keys: Keys, kind: str, layers: int) -> tuple[int, int, int | None]:
         return layers, layers, None  # both side by side in every layer
     if kind.startswith("zamba"):
         hybrid = keys.raw("hybrid_layer_ids")
+        keys.raw("attn_layer_period", "attn_layer_offset", "n_mamba_heads")  # the same again
         kinds = layer_kinds(keys, layers)
         count = len(hybrid) if isinstance(hybrid, list) else kinds.count("hybrid") or layers // 6
         return count, layers, None
+    blocks = keys.strings("layers_block_type")
+    if kind == "nemotron_h" and blocks:
+        recurrent = len([b for b in blocks if b in RECURRENT])
+        attending = len([b for b in blocks if b in FULL])
+        return attending, recurrent, len(blocks) - recurrent - attending
+    group = keys.number("layer_group_size")
+    if group:  # the last layer of each group attends in full
+        return layers // group, layers - layers // group, None
     linear = keys.raw("linear_attn_config")
     if isinstance(linear, Mapping) and isinstance(linear.get("full_attn_layers"), list):
         full = len(linear["full_attn_layers"])
@@ -260,7 +310,8 @@ def _mixer(keys: Keys, mixer: str, values: Values) -> tuple[int, int]:
         )
     if mixer == "kda":
         linear = keys.raw("linear_attn_config") or {}
-        heads, dim = int(linear.get("num_heads", 32)), int(linear.get("head_dim", 128))
+        heads = int(linear.get("num_heads") or keys.number("linear_num_heads") or 32)
+        dim = int(linear.get("head_dim") or keys.number("linear_head_dim") or 128)
         return state_space.gated_delta(
             hidden=hidden, key_heads=heads, value_heads=heads, key_dim=dim, value_dim=dim, conv=4
         )
@@ -273,6 +324,9 @@ def _mixer(keys: Keys, mixer: str, values: Values) -> tuple[int, int]:
     if mixer == "conv":
         return state_space.short_conv(hidden=hidden, conv=keys.number("conv_L_cache") or 3)
     if mixer == "lightning":
+        own, dim = keys.number("linear_num_heads"), keys.number("linear_head_dim")
+        if own and dim:
+            return state_space.linear_attention(hidden=hidden, heads=own, head_dim=dim)
         return state_space.linear_attention(hidden=hidden, heads=values["heads"], head_dim=values["head_dim"])
     inner = keys.number("attention_hidden_size") or hidden
     if mixer == "rwkv4":
@@ -284,7 +338,13 @@ def _mixer(keys: Keys, mixer: str, values: Values) -> tuple[int, int]:
 
 def windows(keys: Keys, family: Mapping[str, Any], kind: str, values: Values) -> Values:
     """Sliding or chunked windows: their width, and how many layers keep the whole context."""
-    width = keys.number("sliding_window", "attention_chunk_size", "window_size", "attention_window_size")
+    width = keys.number(
+        "sliding_window",
+        "attention_chunk_size",
+        "window_size",
+        "attention_window_size",
+        "sliding_window_size",
+    )
     rule = str(family.get("window", "none"))
     layers = values["layers"]
     attention = values.get("attention_layers", layers)
@@ -330,8 +390,16 @@ def sharing(keys: Keys, kind: str, values: Values) -> Values:
     factor = keys.number("cla_share_factor")
     if factor and factor > 1 and keys.flag("use_cla", default=True):
         result["kv_layers"] = -(-attention // factor)
-    if kind == "gemma4_text":
-        dim = keys.number("global_head_dim")
+    narrow = keys.number("swa_num_key_value_heads")
+    if narrow and values.get("sliding_window"):
+        result |= {
+            "kv_heads": narrow,
+            "global_kv_heads": values["kv_heads"],
+            "head_dim": keys.number("swa_head_dim") or values["head_dim"],
+            "global_head_dim": values["head_dim"],
+        }
+    if kind.startswith("gemma4"):
+        dim = keys.number("global_head_dim") or 512
         heads = keys.number("num_global_key_value_heads")
         same = keys.flag("attention_k_eq_v", default=False)
         result |= {
