@@ -19,6 +19,7 @@ from costmodel.tables import read_table
 from costmodel.units import BITS_PER_BYTE, GB, GIB
 
 CONTEXT_BYTES = 0.5e9  # CUDA context and kernels of one process (nvidia-smi of an idle PyTorch process)
+LIBRARY_BYTES = 0.2e9  # work areas of the matrix libraries, where an engine states nothing
 COLUMNS = ("source", "bytes_per_unit", "includes_context", "note")
 
 
@@ -111,7 +112,7 @@ def peak_bytes(
         running = end  # host kernels stream the scores
     elif engine.workspace.get("fuses_qkv") and model.gated_mlp:  # older families ship one fused matrix
         running = max(running, weights * _qkv_share(model))
-    fixed = float(engine.workspace.get("peak_fixed_bytes", 0.0))
+    fixed = float(engine.workspace.get("peak_fixed_bytes", LIBRARY_BYTES))
     if on_host:
         fixed += float(engine.workspace.get("host_fixed_bytes", 0.0))
     if quantized:
