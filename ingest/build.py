@@ -27,7 +27,12 @@ def data_files() -> Iterator[tuple[str, Path]]:
 
 def code_files() -> Iterator[tuple[str, Path]]:
     """The modules whose change may alter what is built from the same data."""
-    for package, pattern in (("ingest", "*.py"), ("kb", "models.py"), ("kb", "search*.py"), ("taxonomy", "*.py")):
+    for package, pattern in (
+        ("ingest", "*.py"),
+        ("kb", "models.py"),
+        ("kb", "search*.py"),
+        ("taxonomy", "*.py"),
+    ):
         root = Path(str(resources.files(package)))
         for path in sorted(root.glob(pattern)):
             yield f"{package}/{path.name}", path
@@ -63,12 +68,26 @@ def build(session: Session) -> None:
     from ingest.catalogue import load_catalogue
     from ingest.literature import load_surveys
     from ingest.roles import load_roles
+    from kb.models import Meta
     from kb.search import rebuild
 
+    own = session.get(Meta, "packaged")
+    if own is not None and own.value == "no":  # made by `kb db init --empty`: only what the user ingests
+        rebuild(session, extra_documents())
+        return
     load_surveys(session)
     load_catalogue(session)
     load_roles(session)
     rebuild(session, extra_documents())
+
+
+def build_empty(session: Session) -> None:
+    """A database without the packaged literature and techniques, for a library of one's own."""
+    from kb.models import Meta
+
+    session.merge(Meta(key="packaged", value="no"))
+    session.flush()
+    build(session)
 
 
 def extra_documents() -> list[dict[str, object]]:

@@ -278,8 +278,8 @@ def propose_for_works(reader: Reader, works: Sequence[int]) -> list[Mapping[str,
             {"work": work},
         )
     ]
-    if not rows:
-        return []
+    if not rows or reader.one("SELECT 1 AS found FROM technique LIMIT 1") is None:
+        return []  # nothing to classify, or (an empty database) nothing to learn from
     proposals = propose(reader, [row["title"] for row in rows], [row["abstract"] or "" for row in rows])
     return [
         {**proposal.as_dict(), "work": row["slug"]} for proposal, row in zip(proposals, rows, strict=True)

@@ -89,3 +89,17 @@ def test_merge_and_unmerge_from_the_command_line(database, tmp_path):
     undone = json.loads(run(copy, "unmerge", str(merged["id"]), "--json"))
     assert undone["absorbed"] == "frantar-2022-gptq"
     assert json.loads(run(copy, "show", "2210.17323", "--json"))["id"] == "frantar-2022-gptq"
+
+
+def test_an_empty_database_holds_only_what_is_ingested(tmp_path):
+    from pathlib import Path
+
+    path = str(tmp_path / "own.sqlite")
+    run(path, "db", "init", "--empty")
+    page = Path(__file__).parent / "recorded" / "surveys" / "page.txt"
+    answer = json.loads(run(path, "ingest", str(page), "--json"))
+    assert (answer["read"], answer["new"]) == (8, 8)
+    assert len(json.loads(run(path, "references", "example", "--json"))) == 8
+    again = json.loads(run(path, "ingest", str(page), "--json"))
+    assert (again["new"], again["matched"]) == (0, 8)
+    assert json.loads(run(path, "list", "papers", "--json"))["total"] == 9

@@ -15,10 +15,24 @@ def command() -> None:
 
 
 @command.command()
+@click.option("--empty", is_flag=True, help="Without the packaged literature and techniques.")
 @output_options
-def init(output: Output) -> None:
+def init(empty: bool, output: Output) -> None:
     """Create the database from packaged data (every command does so on first use)."""
-    report(output, prepare_database(output))
+    report(output, create_empty(output) if empty else prepare_database(output))
+
+
+def create_empty(output: Output) -> str:
+    """A new database that holds only what will be ingested into it."""
+    from ingest.build import build_empty, data_version
+    from kb.db import database_url, ensure, read_meta
+    from kb.errors import DatabaseError
+
+    url = database_url(output.db)
+    if read_meta(url):
+        raise DatabaseError(f"{url} exists already", hint="give a new file with --db PATH", field="db")
+    ensure(url, data_version(), build_empty)
+    return url
 
 
 @command.command()
