@@ -68,6 +68,7 @@ class Memory(NamedTuple):
     min_devices: Any
     max_batch: Any
     kv_bytes_per_sequence: Any
+    kv_algorithmic_bytes: Any  # keys, values and state that attention needs, without what is reserved in vain
 
 
 # ---------------------------------------------------------------- weights
@@ -349,4 +350,8 @@ def memory(
         min_devices=maximum(ceiling((held + alone + buffers) / free), 1.0),
         max_batch=largest_batch(available - held - overhead, sequence * replication, working),
         kv_bytes_per_sequence=sequence,
+        kv_algorithmic_bytes=batch
+        * replication
+        * cache_bytes_per_sequence(model, workload, deployment, engine, reserved=False)
+        * (1.0 - deployment.host_kv_share),
     )

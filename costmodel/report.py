@@ -197,6 +197,7 @@ def as_dict(estimate: Estimate, index: Any = None) -> dict[str, Any]:
             "weights": one(estimate.weights_bytes), "kv_cache": one(estimate.kv_cache_bytes),
             "activations": one(estimate.activation_bytes), "overhead": one(estimate.overhead_bytes),
             "total": one(estimate.total_bytes), "available": one(estimate.available_bytes),
+            "kv_cache_algorithmic": one(estimate.memory.kv_algorithmic_bytes),  # nothing reserved in vain
             "reserved": one(estimate.memory.reserved_bytes),  # an engine's whole pool, taken at the start
         },
         "ttft_ms": ms(estimate.ttft_s),

@@ -104,6 +104,13 @@ def test_a_preallocating_engine_occupies_its_pool() -> None:
     assert m.total_bytes < 13e9
 
 
+def test_needed_and_reserved_cache_are_told_apart() -> None:
+    """Contiguous allocation to the longest request wastes 60 % (Kwon et al. 2023, figure 2)."""
+    m = need("llama-3.1-8b", "a100", workload=Workload(batch=4), kv_waste_share=0.6)
+    assert m.kv_algorithmic_bytes == 4 * 1536 * 131_072
+    assert m.kv_cache_bytes == pytest.approx(m.kv_algorithmic_bytes / 0.4)
+
+
 def test_the_largest_batch_fits_and_one_more_does_not() -> None:
     for hardware, model in (
         ("a100-80gb-sxm", "llama-3.1-8b"),
