@@ -194,6 +194,7 @@ def cross_validate(problem: Problem, theta: Array, jacobian: Array, kind: str) -
 
 MOST_CONSTANTS = 120
 LEAST_INFORMATION = 0.9  # a constant whose posterior is wider than this share of its prior keeps the prior
+LEAST_UNSEEN = 0.45  # logarithm: sources alone differ by up to 1.7 on one configuration
 INTERVAL_QUANTILE = 0.82
 UNSEEN_QUANTILE = 0.85
 SHRINKAGE_ROWS = 12.0  # rows at which a class's own residuals weigh as much as its phase's
@@ -273,7 +274,7 @@ def interval_rows(cases: list[Case], inside: Array, unseen: Array) -> list[dict[
                 _interval(phase, *key, width, n, "cross-validated residuals of this engine and device group")
             )
         wide = float(np.quantile(np.abs(unseen[of_phase]), UNSEEN_QUANTILE))
-        wide = max(wide, 1.6 * general)
+        wide = max(wide, 1.6 * general, LEAST_UNSEEN)
         rows.append(
             _interval(
                 phase, "*", "*", wide, int(of_phase.sum()), "residuals of left-out engine classes and devices"

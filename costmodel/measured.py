@@ -27,6 +27,7 @@ TIME_METRICS = {
 }  # fmt: skip
 MEMORY_METRICS = ("peak_mem_gb", "oom")
 SHAREGPT_TOKENS = (161.0, 338.0)  # mean prompt and answer (Kwon et al. 2023, arXiv:2309.06180, Figure 11)
+ROOM_SHARE = 0.65  # of the memory that weights may fill in a replica tuned for throughput
 FLASH_DEFAULT_YEAR = 2025.6  # llama.cpp ran unfused attention unless told otherwise
 LARGEST = "max"  # batch: as many as memory holds
 MOST_SEQUENCES = {"serving": 256.0, "serving-2023": 256.0, "tensorrt": 2048.0}  # engines' own default limits
@@ -68,6 +69,7 @@ class Case:
     output_tokens: float = 1.0
     context_tokens: float = 0.0
     devices: float = 1.0
+    replicas: float = 1.0  # independent copies of the model that share the load
     deployment: Deployment | None = None
     memory_override: float | None = None  # bytes of one device, where the row says so
     refused: bool = False
@@ -158,7 +160,7 @@ def _number(text: str | None) -> float | None:
 
 def _layout(row: dict[str, str], devices: float, engine: Engine) -> dict[str, Any]:
     text = (row.get("parallelism") or "").lower()
-    found = re.fullmatch(r"tp(\d+)?(?:[ ,+x]*pp(\d+))?(?:[ ,+x]*ep(\d+))?.*", text)
+    found = re.fullmatch(r"tp[ =]?(\d+)?(?:[ ,+x]*pp[ =]?(\d+))?(?:[ ,+x]*ep[ =]?(\d+))?.*", text)
     if text.startswith("pp") and "unspecified" not in text:
         stages = re.match(r"pp(\d+)", text)
         return {"tensor_parallel": 1.0, "pipeline_parallel": float(stages[1]) if stages else devices}
@@ -253,6 +255,15 @@ def _fill(case: Case, row: dict[str, str]) -> None:
     if engine.slug != _engine_slug(row.get("engine") or ""):
         assumed.append(f"engine {row.get('engine')!r} priced as {engine.name}")
 
+    copies = re.search(r"dp[ =x]?(\d+)", (row.get("parallelism") or "").lower())
+    if copies and case.phase == "throughput":
+        case.replicas = max(min(float(copies[1]), case.devices), 1.0)
+    elif (
+        case.phase == "throughput" and case.devices > 1 and case.largest_batch and not row.get("parallelism")
+    ):
+        case.replicas = case.devices / smallest_group(model, hardware, weight_format, case.devices)
+        assumed.append(f"{case.replicas:g} independent replicas assumed")
+    case.devices = case.devices / case.replicas
     fields: dict[str, Any] = _layout(row, case.devices, engine)
     kv = (row.get("kv_format") or "").strip()
     if kv:
@@ -298,6 +309,17 @@ def _engine_slug(text: str) -> str:
         return find_engine(text).spec.slug
     except CostModelError:
         return ""
+
+
+def smallest_group(model: Model, hardware: Hardware, weight_format: str, devices: float) -> float:
+    """Fewest devices (a power of two) on which the weights leave a third of the memory to the cache."""
+    from costmodel.params import count_parameters
+
+    stored = count_parameters(model).total * find_format(weight_format).bytes_per_weight
+    group = 1.0
+    while group < devices and stored > ROOM_SHARE * hardware.memory_bytes * group:
+        group *= 2.0
+    return group
 
 
 def host_share(model: Model, hardware: Hardware, weight_format: str, devices: float) -> dict[str, Any]:

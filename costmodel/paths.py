@@ -13,8 +13,8 @@ from costmodel.formats import Format, find_format
 from costmodel.specs import Engine, Hardware
 from costmodel.units import BITS_PER_BYTE
 
-# FLOP per byte of bandwidth where a data sheet states no rate at all (small CPUs): a multiply-add per loaded word
-FLOPS_PER_BYTE_UNKNOWN = 8.0
+# FLOP per byte of bandwidth where a data sheet states no rate at all: processors of 2017 to 2024 have 15 to 30
+FLOPS_PER_BYTE_UNKNOWN = 20.0
 ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
 KERNELS = ("naive", "tuned", "lut", "gemv")
 
@@ -111,6 +111,8 @@ def make_path(
     weight_only = weights.is_quantized and path in ("fp16", "fp32")
     narrow = weights.is_quantized and not weight_only
     share = rates.quantized_compute_share if narrow else rates.compute_share
+    if narrow and not ideal:
+        share *= values.get(f"compute_format.{weights.slug}", 1.0)
     if weights.scheme == "codebook" and kernel != "naive":
         kernel = "lut"
     bandwidth = rates.bandwidth_share
@@ -125,6 +127,7 @@ def make_path(
         if weight_only and not rates.widens_first:
             dequantize = values.get(f"dequantize.{kernel}", 1.1)
     small_tables = weights.scheme == "lut" and weights.bits_per_weight < 4.0
+    host_cost = values.get(f"host_format.{host_family(weights)}", 1.0)
     return Path(
         path=path,
         flops_per_s=peak_flops(hardware, path, accumulates_16=rates.accumulates_16) * share,
@@ -137,7 +140,7 @@ def make_path(
         widened_bytes=weights.bits_per_weight / BITS_PER_BYTE + 4.0
         if weight_only and rates.widens_first
         else 0.0,
-        host_factor=values.get(f"host_format.{host_family(weights)}", 1.0) if not ideal else 1.0,
+        host_factor=1.0 if ideal or rates.group.startswith("cpu") else host_cost,
         thread_factor=values.get(f"thread_scheme.small_lut.{rates.engine}", 1.0) if small_tables else 1.0,
     )
 

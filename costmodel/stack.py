@@ -227,5 +227,8 @@ def in_metric(rows: Stack, result: Times) -> Array:
         "req_s": result.throughput_tok_s / n_out,
         "ms_per_out_token_amortized": 1e3 / result.throughput_tok_s,
     }
+    replicas = np.array([case.replicas for case in rows.cases])
+    for name in ("throughput_out_tok_s", "throughput_total_tok_s", "req_s"):
+        by_metric[name] = by_metric[name] * replicas
     full = {name: np.broadcast_to(value, (len(rows.cases),)) for name, value in by_metric.items()}
     return np.array([full[case.metric][i] for i, case in enumerate(rows.cases)])
