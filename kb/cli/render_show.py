@@ -64,6 +64,9 @@ def technique(data: Data) -> str:
             parts.append(
                 f"  … {len(data['evidence']) - 12} more: kb list evidence --technique {data['slug']}"
             )
+    if data.get("observations"):
+        parts.append(heading("Seen in practice"))
+        parts += [wrap(observation_text(item), indent=2, hang=4) for item in data["observations"]]
     if data["relations"]:
         parts.append(heading("Together with others"))
         parts += [wrap(relation_text(item), indent=2, hang=4) for item in data["relations"][:12]]
@@ -89,6 +92,11 @@ def paper_line(item: Data) -> str:
         + (f" [{cited}]" if cited else "")
         + (f" · kb show {item['id']}")
     )
+
+
+def observation_text(item: Data) -> str:
+    seen = ", ".join(item[name] for name in ("condition", "figure") if item.get(name))
+    return f"{item['what']}{f' ({seen})' if seen else ''}; {item['source']}"
 
 
 def relation_text(item: Data) -> str:
