@@ -173,3 +173,33 @@ def test_checked_engine_switches_name_where_they_were_seen():
         if support.checked and not support.source
     ]
     assert not unsourced
+
+
+def test_places_are_called_a_surveys_own_only_where_it_cites_a_work_on_the_technique(reader):
+    """And a survey that cites a technique's work has a place for it in its scheme."""
+    cited: dict[str, set[str]] = {}
+    introduced: dict[str, set[str]] = {}
+    for row in reader.rows(
+        "SELECT techniquework.technique, techniquework.role, source.slug FROM techniquework"
+        " JOIN record ON record.work_id = techniquework.work_id JOIN source ON source.id = record.source_id"
+        " WHERE source.slug IN ('zhou', 'yuan', 'park')"
+    ):
+        cited.setdefault(row["technique"], set()).add(row["slug"])
+        if row["role"] == "introduces":
+            introduced.setdefault(row["technique"], set()).add(row["slug"])
+    techniques = load_techniques()
+    claimed = {
+        (technique.slug, scheme)
+        for technique in techniques.values()
+        for scheme, basis in technique.level_basis.items()
+        if basis == "survey" and scheme not in cited.get(technique.slug, set())
+    }
+    # Yuan et al. give fusion a section of its own without naming one paper for it.
+    assert claimed <= {("operator-fusion", "yuan"), ("mxfp4-weights", "yuan")}
+    missing = {
+        (slug, survey)
+        for slug, surveys in introduced.items()
+        for survey in surveys
+        if survey not in techniques[slug].levels
+    }
+    assert not missing
