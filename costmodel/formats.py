@@ -218,13 +218,14 @@ def for_engine(text: str | NDArray[Any], aliases: dict[str, str], use: str = "we
     >>> for_engine("int4", {"int4": "gguf-q4_k_m"}), for_engine("fp8", {"int4": "gguf-q4_k_m"})
     ('gguf-q4_k_m', 'fp8')
     """
-    if use != "weights":
-        known = all_formats()
-        aliases = {name: slug for name, slug in aliases.items() if slug in known and use in known[slug].uses}
     if not aliases:
         return text
+    known = all_formats()
     if isinstance(text, str):
-        return aliases.get(text.lower(), text)
+        slug = aliases.get(text.lower(), text)
+        return slug if use == "weights" or (slug in known and use in known[slug].uses) else text
+    if use != "weights":
+        aliases = {name: slug for name, slug in aliases.items() if slug in known and use in known[slug].uses}
     names = np.asarray(text)
     unique, inverse = np.unique(names.astype(object).astype(str), return_inverse=True)
     mapped = np.array([aliases.get(str(n).lower(), str(n)) for n in unique], dtype=object)

@@ -153,17 +153,29 @@ def context_at_end(workload: Workload, deployment: Deployment) -> Any:
     return workload.context_tokens + prompt + workload.output_tokens
 
 
-def cache_bytes_per_sequence(
-    model: Model, workload: Workload, deployment: Deployment, engine: Engine, *, reserved: bool = True
-) -> Any:
-    """Keys and values of one sequence at its longest, state included; with what the engine reserves in vain.
+class Cache(NamedTuple):
+    """Cache of one sequence: keys and values, recurrent state, and the share reserved in vain."""
+
+    kv: Any
+    state: Any
+    waste: Any
+
+    @property
+    def needed(self) -> Any:
+        return self.kv + self.state
+
+    @property
+    def reserved(self) -> Any:
+        return self.kv / (1.0 - self.waste) + self.state
+
+
+def cache_of_sequence(model: Model, workload: Workload, deployment: Deployment, engine: Engine) -> Cache:
+    """Keys, values and state of one sequence at its longest.
 
     bytes = kv(S · kept) · heads kept · layers kept · (1 − s + s/B) / (1 − waste) + state, where a share s of the
     context is stored once for the batch of B (shared prefixes).
     """
     kv_name = formats.for_engine(deployment.kv_format, engine.format_aliases, "kv")
-    if isinstance(kv_name, str) and kv_name.startswith("gguf-f"):
-        kv_name = "fp16"
     bits = formats.lookup(kv_name, "bits_per_weight", "kv", "kv_format")
     tokens = kept_tokens(
         context_at_end(workload, deployment),
@@ -175,9 +187,8 @@ def cache_bytes_per_sequence(
     shared = deployment.kv_shared_share
     if not (isinstance(shared, int | float) and shared == 0.0):
         kv = kv * (1.0 - shared + shared / maximum(workload.batch, 1.0))
-    if reserved:
-        kv = kv / (1.0 - setting(deployment, engine, "kv_waste_share", 0.0))
-    return kv + state_bytes_per_sequence(model) * deployment.layers_kept
+    waste = setting(deployment, engine, "kv_waste_share", 0.0)
+    return Cache(kv, state_bytes_per_sequence(model) * deployment.layers_kept, waste)
 
 
 # ---------------------------------------------------------------- working buffers
@@ -321,9 +332,9 @@ def memory(
     batch = workload.batch
     weights = weight_bytes(model, deployment, engine)
     held = weights * device_weight_share(deployment)
-    sequence = cache_bytes_per_sequence(model, workload, deployment, engine) * (
-        1.0 - deployment.host_kv_share
-    )
+    cached = cache_of_sequence(model, workload, deployment, engine)
+    on_device = 1.0 - deployment.host_kv_share
+    sequence = cached.reserved * on_device
     alone = batch * sequence
     replication = head_replication(model, tensor_parallel) if cache_width(model).full else 1.0
     cache = alone * replication
@@ -350,8 +361,5 @@ def memory(
         min_devices=maximum(ceiling((held + alone + buffers) / free), 1.0),
         max_batch=largest_batch(available - held - overhead, sequence * replication, working),
         kv_bytes_per_sequence=sequence,
-        kv_algorithmic_bytes=batch
-        * replication
-        * cache_bytes_per_sequence(model, workload, deployment, engine, reserved=False)
-        * (1.0 - deployment.host_kv_share),
+        kv_algorithmic_bytes=batch * replication * cached.needed * on_device,
     )

@@ -103,6 +103,10 @@ class Model:
     source: str = ""
     notes: str = ""
 
+    def __hash__(self) -> int:
+        # a few fields tell models apart; hashing all of them would cost more than a whole formula
+        return hash((self.slug, self.layers, self.hidden, self.vocab, self.total_params))
+
     @property
     def is_moe(self) -> bool:
         return self.n_experts > 0
