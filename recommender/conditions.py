@@ -107,8 +107,10 @@ DATASETS: tuple[tuple[str, int, int, str], ...] = (
     (r"xsum|summar|longbench", 1000, 100, "assumed"),
 )
 
-# Serving tests keep this many requests in flight where the source states a rate, prompts or a burst instead.
+# Serving tests keep this many requests in flight where the source states a moderate rate or a number of prompts;
+# one that says "high QPS", "burst" or "all at once" fills the engine (vLLM admits 256 sequences by default).
 SERVING_BATCH = 64
+SATURATED_BATCH = 256
 DEFAULT_LENGTHS = {"decode": (128, 256), "e2e": (512, 256), "prefill": (1024, 1), "serving": (512, 256)}
 
 
@@ -260,9 +262,9 @@ def find_runtime(row: Mapping[str, Any], assumed: list[str]) -> str:
     if _text(row, "level") == "serving":
         assumed.append("engine: vllm")
         return "vllm"
-    # Papers on kernels and formats time their own compiled loop, not a Python one.
-    assumed.append("engine: gpt-fast")
-    return "gpt-fast"
+    # Papers on kernels and formats time a loop without a framework around it.
+    assumed.append("engine: plain")
+    return "plain"
 
 
 def find_year(row: Mapping[str, Any]) -> float | None:
@@ -296,7 +298,7 @@ def find_batch(row: Mapping[str, Any], assumed: list[str]) -> tuple[int, bool]:
         return max(1, int(text)), False
     if text.startswith("max"):
         return SERVING_BATCH, True
-    number = re.match(r"(\d+)\b(?!\s*(qps|req|prompts|tok))", text)
+    number = re.match(r"(\d+)\b(?!\s*(qps|req|tok|\w*\s*prompts))", text)
     if number and not re.search(r"up to|sweep", text):
         high = re.match(r"\d+\s*-\s*(\d+)", text)
         if high:
@@ -308,7 +310,8 @@ def find_batch(row: Mapping[str, Any], assumed: list[str]) -> tuple[int, bool]:
     many = re.search(r"prompts|req|qps|burst|serving|slo|high|workload|offline|multi", text)
     if many or _text(row, "level") == "serving":
         single = re.search(r"\b(qps\s*=?\s*1|1 qps)\b", text)
-        batch = 1 if single else SERVING_BATCH
+        full = re.search(r"high|burst|inf\b|all at once|overload|saturat", text)
+        batch = 1 if single else SATURATED_BATCH if full else SERVING_BATCH
         assumed.append(f"batch: {batch}")
         return batch, False
     assumed.append("batch: 1")

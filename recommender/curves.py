@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recommender import breakeven, effects, rank
-from recommender.answer import Json
+from recommender.answer import Json, plain
 from recommender.assess import spread_of
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
@@ -89,6 +89,11 @@ def gain_curves(
             "context_tokens": _rounded(breakeven.crossing(contexts, gain[split:], question.input_tokens)),
         },
     }
+
+
+def full_estimate(knowledge: Knowledge, question: Question, changes: Mapping[str, Any]) -> Json:
+    """The estimate of one recommended deployment with its operators, which answers carry for the baseline only."""
+    return plain(price(resolve(question, knowledge), [dict(changes)]).full_body(0))
 
 
 def _rounded(value: float | None) -> int | None:

@@ -26,6 +26,9 @@ class Knowledge:
     papers: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     evidence: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     years: Mapping[str, int | None] = field(default_factory=dict)
+    predictions: dict[str, float | None] = field(
+        default_factory=dict
+    )  # id of a figure → backtest, filled on demand
 
     def mechanism(self, slug: str) -> str:
         """The mechanism of a technique; one without a mechanism is its own."""
@@ -90,6 +93,20 @@ class Knowledge:
         return {
             name: frozenset(engine for slug in slugs for engine in self.shipped[slug])
             for name, slugs in self.members.items()
+        }
+
+    @cached_property
+    def scored_figures(self) -> dict[str, int]:
+        """Technique → sound end-to-end figures reported of it, those of its mechanism's other members included."""
+        own = {
+            slug: sum(
+                1 for row in rows if row["score"] and row["metric"] not in ("ppl_delta", "accuracy_delta")
+            )
+            for slug, rows in self.evidence.items()
+        }
+        return {
+            slug: own.get(slug, 0) or int(any(own.get(other) for other in self.members[self.mechanism(slug)]))
+            for slug in self.techniques
         }
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy as np
 
 from recommender import assemble, effects, explain, rank, stack
 from recommender.answer import Json, Recommendation
-from recommender.assess import Assessment, Assessments, spread_of
+from recommender.assess import Assessment, Assessments, spread_of, trust
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.pricing import Priced, price
@@ -59,7 +59,7 @@ def plan(assessments: Assessments) -> Planned | None:
     priced = price(assessments.situation, [{}, *candidates])
     gains = {name: column[1:] for name, column in rank.gains(priced.metrics_at(0), priced.metrics).items()}
     fits = priced.fits[1:] & meets_targets(question, priced)[1:]
-    spreads = np.array([spread_of(changes) for changes in candidates])
+    spreads = np.array([spread_of_set(parts, sets[i], changes) for i, changes in enumerate(candidates)])
     sure = rank.lower_bound(gains[assessments.metric], spreads)
     scores = stack.plan_scores(sure, fits, stack.set_prices(parts, sets))
     budgets = {
@@ -69,6 +69,11 @@ def plan(assessments: Assessments) -> Planned | None:
     return Planned(
         parts=parts, sets=sets, priced=priced, candidates=candidates, gains=gains, scores=scores, best=budgets
     )
+
+
+def spread_of_set(parts: Sequence[Part], chosen: Sequence[int], changes: Fields) -> float:
+    """The spread of a plan's gain: that of its least certain part."""
+    return spread_of(changes) * max(parts[i].trust for i in chosen)
 
 
 def meets_targets(question: Any, priced: Priced) -> Any:
@@ -150,6 +155,7 @@ def part_of(item: Assessment, metric: str, knowledge: Knowledge, in_place: froze
         lossless=item.technique.lossless.value,
         score=_score(item, metric) - assemble.discount([item.slug], knowledge),
         discount=assemble.discount([item.slug], knowledge),
+        trust=trust(item.slug, knowledge),
         excludes=frozenset(excludes - {item.slug}),
         requires=frozenset(requires),
     )
@@ -229,7 +235,7 @@ def recommendation(planned: Planned, index: int, assessments: Assessments) -> Re
         deployment=changes,
         estimate=planned.priced.body(index + 1),
         gain=gain,
-        gain_interval=assemble.intervals(gain, spread_of(changes)),
+        gain_interval=assemble.intervals(gain, spread_of_set(planned.parts, planned.sets[index], changes)),
         makes_it_fit=makes_it_fit,
         why=explain.why(
             planned.priced, index + 1, objective=question.objective, gain=gain, makes_it_fit=makes_it_fit

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kb.reader import Reader
-from recommender import assemble, breakeven, explain, feasibility, plans, text
+from recommender import assemble, breakeven, explain, feasibility, plans, text, witness
 from recommender.answer import Answer, Json, Recommendation, Rejection, plain
 from recommender.assess import Assessments, assess
 from recommender.errors import InvalidQuestion
@@ -36,6 +36,7 @@ def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
             plans.recommendation(planned, i, assessments) for i in plans.chosen_plans(planned, assessments)
         ]
         recommendations = order([*chosen, *recommendations], assessments)
+    recommendations = witnessed(recommendations, assessments)
     found = None
     if not assessments.baseline_fits:
         found = feasibility.explore(situation, assessments.priced)
@@ -81,6 +82,14 @@ def order(items: Sequence[Recommendation], assessments: Assessments) -> list[Rec
     metric = assessments.metric
     found = sorted(items, key=lambda item: assemble.sort_key(item, metric))
     return [replace(item, rank=number) for number, item in enumerate(found, start=1)]
+
+
+def witnessed(items: Sequence[Recommendation], assessments: Assessments) -> list[Recommendation]:
+    """The first entries with predictions beside their reported figures."""
+    first_ones = [
+        witness.with_predictions(item, assessments.knowledge) for item in items[: witness.WITNESSED]
+    ]
+    return [*first_ones, *items[witness.WITNESSED :]]
 
 
 def rejections(assessments: Assessments) -> tuple[Rejection, ...]:

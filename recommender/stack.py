@@ -38,6 +38,7 @@ class Part:
     lossless: str = "approx"
     score: float = 0.0  # ln of its gain alone, discount taken off
     discount: float = 0.0  # ln by which it is valued below its gain: no engine ships it, outputs change …
+    trust: float = 1.0  # factor on the spread of its gain: below 1 where figures were measured
     excludes: frozenset[str] = field(default_factory=frozenset)  # slugs it may not run with
     requires: frozenset[str] = field(default_factory=frozenset)  # of each, one must be in the plan
 

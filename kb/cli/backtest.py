@@ -24,8 +24,9 @@ WORST = 8
 @click.command(epilog=EPILOG)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--technique", metavar="SLUG", help="Only its figures.")
+@click.option("--report", type=click.Path(path_type=Path), help="Write docs/backtest.md from the answer.")
 @output_options
-def command(output: Output, file: Path | None, technique: str | None) -> None:
+def command(output: Output, file: Path | None, technique: str | None, report: Path | None) -> None:
     """Predicted beside reported gains: of the knowledge base, or of FILE (columns of effects.csv)."""
     from recommender.backtest import backtest
     from recommender.knowledge import load_knowledge
@@ -51,6 +52,11 @@ def command(output: Output, file: Path | None, technique: str | None) -> None:
             raise click.UsageError(f"unknown technique {technique!r} — list all: kb list techniques")
         rows = [row for row in rows if knowledge.find(str(row["technique"])) == wanted]
     answer = backtest(rows, knowledge)
+    if report is not None:
+        from recommender.backtest_report import report as page
+
+        report.write_text(page(answer, rows), encoding="utf-8")
+        output.note(f"wrote {report}")
     if output.is_json:
         output.print_json(answer)
     elif output.format == "table":
