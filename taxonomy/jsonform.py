@@ -1,7 +1,8 @@
 """Technique ↔ JSON, for the knowledge base's JSON column and the REST interface.
 
-Fields at their default are left out, so a row is small; reading fills them in again. Reading trusts the text (the
-loader has validated it) and is therefore fast enough to run over the whole catalogue at every question.
+Fields at their default are left out (but for kind, phase, training and lossless), so a row is small; reading fills
+them in again. Reading trusts the text, which the loader has validated, and is therefore fast enough to run over the
+whole catalogue at every question.
 """
 
 from __future__ import annotations
@@ -49,11 +50,12 @@ def _plain(item: Any) -> dict[str, Any]:
     kind: Any = type(item)
     for name, default in _defaults(kind):
         value = getattr(item, name)
+        if isinstance(value, StrEnum):  # readers expect phase, training … to be there
+            kept[name] = value.value
+            continue
         if default is not MISSING and value == default:
             continue
-        if isinstance(value, StrEnum):
-            value = value.value
-        elif isinstance(value, Requirement):
+        if isinstance(value, Requirement):
             value = _plain(value)
         elif isinstance(value, tuple):
             value = [_plain(part) if hasattr(part, "__dataclass_fields__") else part for part in value]
