@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from costmodel.errors import InvalidFile, UnknownName
+from costmodel.errors import InvalidFile, InvalidValue, UnknownName
 from costmodel.library import all_engines, all_hardware, all_models, model_rows, parse_engines, with_counts
 from costmodel.specs import Engine, Hardware, Model
 from costmodel.tables import read_table
@@ -34,6 +34,7 @@ Spec = TypeVar("Spec", Hardware, Model, Engine)
 
 ALIAS_COLUMNS = ("kind", "alias", "slug", "alternatives", "note")
 KINDS = ("hardware", "model", "engine")
+MOST_CHARACTERS = 4096  # of a path
 
 # words of a product name that do not tell two devices apart
 VENDOR_WORDS = re.compile(
@@ -150,6 +151,14 @@ def find_hardware(text: str) -> Resolved[Hardware]:
 
         device = load_hardware(Path(text))
         return Resolved(text, device.slug, device.name, (), device)
+    if "+" in text and len(text.split("+")) > 1 and compact(text) not in _names("hardware"):
+        for part in text.split("+"):
+            find_hardware(part)  # the unknown part is the news, if there is one
+        raise InvalidValue(
+            f"{text!r} is a mixed machine; estimates are for one kind of device",
+            hint="give one device and --devices N; kb validate prices measured rows of mixed machines",
+            field="hardware",
+        )
     hit = _names("hardware").get(compact(text)) or _by_tokens(text)
     if hit is None:
         raise UnknownName(
@@ -187,10 +196,12 @@ def find_model(text: str) -> Resolved[Model]:
     >>> find_model("70b").slug, find_model("meta-llama/Llama-2-70b-hf").slug
     ('llama-2-70b', 'llama-2-70b')
     """
-    if _is_file(text, ".json"):
+    folder = Path(text) if "/" in text or text == "." else None
+    if _is_file(text, ".json") or (folder is not None and (folder / "config.json").is_file()):
         from costmodel.hf_config import load_config
 
-        loaded = load_config(Path(text))
+        path = Path(text)
+        loaded = load_config(path / "config.json" if path.is_dir() else path)
         model = loaded.model
         return Resolved(text, model.slug, model.name, (), model, loaded.notes)
     names = _names("model")
@@ -280,4 +291,6 @@ def find_devices(text: str) -> tuple[Resolved[Hardware], ...]:
 
 def _is_file(text: str, suffix: str) -> bool:
     """A path, rather than a name: it ends like one or something lies there."""
+    if "\0" in text or len(text) > MOST_CHARACTERS:
+        return False
     return text.lower().endswith(suffix) or ("/" in text and Path(text).is_file())

@@ -6,7 +6,7 @@ import pytest
 
 from costmodel import catalogue
 from costmodel.catalogue import find_devices, find_engine, find_hardware, find_model, nearest_engine
-from costmodel.errors import InvalidFile, UnknownName
+from costmodel.errors import InvalidFile, InvalidValue, UnknownName
 
 
 @pytest.mark.parametrize(
@@ -147,6 +147,13 @@ def test_a_mixed_machine_is_several_devices() -> None:
     assert [device.slug for device in found] == ["rtx-4090", "cpu-xeon-gold-6454s-2s"]
 
 
+def test_an_estimate_is_for_one_kind_of_device() -> None:
+    with pytest.raises(InvalidValue, match="mixed machine"):
+        find_hardware("rtx-4090+rtx-3090-ti")
+    with pytest.raises(UnknownName, match="abacus"):
+        find_hardware("rtx-4090+abacus")
+
+
 def test_files_stand_for_devices_and_models(tmp_path) -> None:
     card = tmp_path / "my-card.toml"
     card.write_text("memory_gb = 24\nbandwidth_gb_s = 1008\n[tflops]\nfp16 = 165.2\n")
@@ -162,6 +169,7 @@ def test_files_stand_for_devices_and_models(tmp_path) -> None:
     model = find_model(str(config))
     # 2 layers of 4·64² + 3·64·128 + 2·64, two tables of 100·64, a last norm of 64
     assert model.slug == "tiny-llama"
+    assert find_model(f"{folder}/").slug == "tiny-llama"
     assert model.spec.total_params == 2 * (4 * 64 * 64 + 3 * 64 * 128 + 2 * 64) + 2 * 6400 + 64
 
 
