@@ -27,35 +27,33 @@ STATUSES = ("accepted", "rejected", "proposed")
 
 
 def packaged_sources() -> Iterator[tuple[SourceInfo, Reference | None, list[Reference]]]:
-    """Each packaged source with its subject and its references: the surveys, then what was looked up."""
-    for row in read_csv("surveys/sources.csv"):
+    """Each packaged source with its subject and its references.
+
+    What was looked up comes first, so that a work which a survey names by its DOI alone gets its slug from its title.
+    """
+    sources = read_csv("surveys/sources.csv")
+    looked_up = SourceInfo(
+        kind="curated",
+        title="Looked up for rows that do not name their work",
+        locator="ingest/data/curated.jsonl",
+        slug="curated",
+        method="looked up",
+        retrieved_at=max(row["retrieved"] for row in sources),
+    )
+    yield looked_up, None, read_jsonl("curated.jsonl")
+    for row in sources:
         references = read_jsonl(f"surveys/{row['slug']}.jsonl")
         subject = next((one for one in references if one.key == SUBJECT), None)
-        yield (
-            SourceInfo(
-                kind=row["kind"],
-                title=row["title"],
-                locator=row["locator"],
-                retrieved_at=row["retrieved"],
-                content_sha256=row["sha256"],
-                slug=row["slug"],
-                method=row["method"],
-            ),
-            subject,
-            [one for one in references if one.key != SUBJECT],
+        info = SourceInfo(
+            kind=row["kind"],
+            title=row["title"],
+            locator=row["locator"],
+            retrieved_at=row["retrieved"],
+            content_sha256=row["sha256"],
+            slug=row["slug"],
+            method=row["method"],
         )
-    yield (
-        SourceInfo(
-            kind="curated",
-            title="Looked up for rows that do not name their work",
-            locator="ingest/data/curated.jsonl",
-            slug="curated",
-            method="looked up",
-            retrieved_at=max(row["retrieved"] for row in read_csv("surveys/sources.csv")),
-        ),
-        None,
-        read_jsonl("curated.jsonl"),
-    )
+        yield info, subject, [one for one in references if one.key != SUBJECT]
 
 
 def packaged_decisions(ids: Ids) -> list[dict[str, Any]]:

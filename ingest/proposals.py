@@ -87,15 +87,34 @@ def candidates_for(connection: Connection, works: Sequence[int]) -> dict[int, se
     return {work: others for work, others in near.items() if len(others) <= CROWDED}
 
 
+def disputed(connection: Connection, works: Sequence[int]) -> dict[tuple[int, int], str]:
+    """Pairs of works that state one identifier although neither titles nor authors agree: one of them errs."""
+    rows = rows_in(
+        connection,
+        "SELECT a.work_id, b.work_id, a.scheme FROM identifier AS a JOIN identifier AS b ON b.scheme = a.scheme"
+        " AND b.value = a.value AND b.work_id <> a.work_id"
+        " WHERE a.scheme IN ('arxiv', 'doi', 'openalex', 's2') AND a.work_id IN {values}",
+        works,
+    )
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
 def find_proposals(connection: Connection, works: Sequence[int]) -> list[Proposal]:
     """Pairs worth a person's look in which one of `works` takes part."""
     near = candidates_for(connection, works)
-    wanted = sorted({*near, *(other for others in near.values() for other in others)})
+    conflicts = disputed(connection, works)
+    wanted = sorted({*near, *(other for others in near.values() for other in others), *sum(conflicts, ())})
     rows = rows_in(connection, f"SELECT {COLUMNS} FROM work WHERE id IN {{values}}", wanted)
     known = {row[0]: Candidate(*row) for row in rows}
     found = set()
+    for (work, other), scheme in conflicts.items():
+        one, two = sorted((known[work], known[other]), key=lambda candidate: candidate.slug)
+        score = round(similarity(one.title, two.title), 3)
+        found.add(Proposal(one.slug, two.slug, f"same {scheme}, but titles and authors differ", score))
     for work, others in near.items():
         for other in others:
+            if (work, other) in conflicts or (other, work) in conflicts:
+                continue
             proposal = compare(known[work], known[other])
             if proposal is not None:
                 found.add(proposal)

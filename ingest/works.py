@@ -12,7 +12,7 @@ from typing import Any
 from ingest.identifiers import url_key
 from ingest.names import family_key
 from ingest.references import Reference
-from kb.text import fold, plain_title, title_key, title_words
+from kb.text import fold, plain_title, title_key
 
 STOPWORDS = frozenset(
     [
@@ -205,6 +205,11 @@ def kind_of_work(references: Sequence[Reference]) -> str:
     return "paper"
 
 
+def slug_words(title: str) -> list[str]:
+    """Words of a title; hyphens stay ("ultra-performance")."""
+    return re.findall(r"[^\W_]+(?:-[^\W_]+)*", fold(title))
+
+
 def slug_candidates(fields: dict[str, Any]) -> Iterable[str]:
     """Readable slugs from short to long: `lin-2023-awq`, `vaswani-2017-attention`, then with more words.
 
@@ -214,9 +219,9 @@ def slug_candidates(fields: dict[str, Any]) -> Iterable[str]:
     author = re.sub(r"[^a-z0-9]+", "-", fold(fields["first_author"])).strip("-") or "anonymous"
     year = str(fields["year"] or "nd")
     title = plain_title(fields["title"])
-    head = title_words(title.split(":")[0]) if ":" in title else []
+    head = slug_words(title.split(":")[0]) if ":" in title else []
     start = head if 0 < len(head) <= 3 and sum(map(len, head)) <= 24 else []
-    words = [word for word in title_words(title) if word not in STOPWORDS]
+    words = [word for word in slug_words(title) if word not in STOPWORDS]
     if not words and not start:
         tail = re.sub(
             r"[^a-z0-9]+", "-", fold(fields.get("url_key") or fields.get("doi") or "untitled")

@@ -11,10 +11,11 @@ PAPERS = ("paper", "book")
 
 
 def survey_references(reader: Reader, slug: str) -> list[Row]:
-    """One row per reference in the survey's order.
+    """One row per reference in the survey's order, as the row prints it.
 
-    Identifiers are those that the row prints. Title, author, year and kind come from the row too; where the row
-    does not give them (only a DOI, cut text), from the work, as other records state them.
+    A row that prints nothing but an identifier takes title, first author and year from the work that it names;
+    any other row keeps what it says, cut titles included. `is_paper` is known of the work, so that a blog post is
+    one in every survey. `work_title` and `work_year` are the work's own.
     """
     check_survey(reader, slug)
     rows = reader.rows(
@@ -30,12 +31,12 @@ def survey_references(reader: Reader, slug: str) -> list[Row]:
 def reference_item(position: int, row: Row) -> Row:
     fields: dict[str, Any] = loads(row["fields"]) or {}
     authors = fields.get("authors") or []
-    whole = not fields.get("title_truncated")
+    bare = not fields.get("title") and not authors and bool(fields.get("doi") or fields.get("arxiv_id"))
     return {
         "number": row["number"] or position,
-        "title": (fields.get("title") if whole else None) or row["work_title"] or fields.get("title") or None,
-        "first_author": authors[0]["family"] if authors else row["work_author"] or None,
-        "year": fields.get("year") or row["work_year"],
+        "title": fields.get("title") or (row["work_title"] if bare else None) or None,
+        "first_author": authors[0]["family"] if authors else (row["work_author"] if bare else None) or None,
+        "year": fields.get("year") or (row["work_year"] if bare else None),
         "arxiv_id": fields.get("arxiv_id"),
         "doi": fields.get("doi"),
         "url": fields.get("url"),
@@ -43,6 +44,8 @@ def reference_item(position: int, row: Row) -> Row:
         "paper_id": row["paper_id"],
         "kind": row["work_kind"],
         "truncated": bool(fields.get("truncated")),
+        "work_title": row["work_title"],
+        "work_year": row["work_year"],
     }
 
 

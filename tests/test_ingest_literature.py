@@ -213,3 +213,23 @@ def test_a_survey_cites_each_work_as_its_row_number(session):
     survey = session.connection().execute(text("SELECT slug, reference_count FROM survey")).one()
     assert tuple(survey) == ("van-der-poe", 3)
     assert session.connection().execute(text("SELECT SUM(survey_count) FROM work")).scalar_one() == 3
+
+
+def test_an_identifier_that_two_different_papers_claim_is_flagged_and_unites_nothing(session):
+    """A list prints a wrong DOI: the row keeps its title, and a person is asked."""
+    listed = [
+        Reference(
+            title="A study of decoding", authors=({"family": "Doe"},), year=2020, doi="10.1000/w", key="a"
+        ),
+        Reference(
+            title="Whales of the northern sea",
+            authors=({"family": "Ahab"},),
+            year=2020,
+            doi="10.1000/W",
+            key="b",
+        ),
+    ]
+    report = ingest_records(session, source(), listed)
+    assert (report.new, report.proposed) == (2, 1)
+    basis = session.connection().execute(text("SELECT basis FROM decision")).scalar_one()
+    assert basis == "same doi, but titles and authors differ"

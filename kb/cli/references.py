@@ -28,6 +28,8 @@ def command(survey: str, output: Output) -> None:
     else:
         from kb.cli.render import table
 
-        shown = [{**row, "title": row["title"] or row["url"] or row["doi"] or "(no title)"} for row in rows]
+        shown = [
+            {**row, "title": row["work_title"] or row["url"] or row["doi"] or "(no title)"} for row in rows
+        ]
         columns = [("number", "NO", 4), ("year", "YEAR", 4), ("title", "TITLE", None), ("paper_id", "ID", 32)]
         click.echo(table(columns, shown))
