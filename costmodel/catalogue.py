@@ -13,6 +13,7 @@ from costmodel.errors import InvalidFile, InvalidValue, UnknownName
 from costmodel.library import all_engines, all_hardware, all_models, model_rows, parse_engines, with_counts
 from costmodel.specs import Engine, Hardware, Model
 from costmodel.tables import read_table
+from costmodel.units import GIB
 
 __all__ = [
     "Resolved",
@@ -180,7 +181,7 @@ def _by_tokens(text: str) -> tuple[str, tuple[str, ...]] | None:
         return None
     found = []
     for slug, device in all_hardware().items():
-        words = _tokens(slug) | _tokens(device.name) | {f"{round(device.memory_bytes / 2**30)}gb"}
+        words = _tokens(slug) | _tokens(device.name) | {f"{round(device.memory_bytes / GIB)}gb"}
         if asked <= words:
             found.append(slug)
     if not found:

@@ -54,6 +54,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+LARGEST = 1_000_000_000  # no dimension of a model is larger
 STRUCTURAL = (
     *("expert", "layer", "head", "dim", "rank", "window", "state", "conv", "size", "share", "loop", "recur"),
     *("block", "group", "expand", "kernel", "compress", "latent", "index_topk", "depth", "mtp"),
@@ -98,7 +99,7 @@ class Keys:
             raise InvalidFile(
                 f"{self.name}: {key} must be a whole number, got {str(value)[:40]!r}", field="model"
             )
-        if not least <= value <= 10**9:
+        if not least <= value <= LARGEST:
             raise InvalidFile(
                 f"{self.name}: {key} = {int(value)} is out of range", hint=f"{least} to 10^9", field="model"
             )

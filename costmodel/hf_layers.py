@@ -324,9 +324,9 @@ def _mixer(keys: Keys, mixer: str, values: Values) -> tuple[int, int]:
     if mixer == "conv":
         return state_space.short_conv(hidden=hidden, conv=keys.number("conv_L_cache") or 3)
     if mixer == "lightning":
-        own, dim = keys.number("linear_num_heads"), keys.number("linear_head_dim")
-        if own and dim:
-            return state_space.linear_attention(hidden=hidden, heads=own, head_dim=dim)
+        own, own_dim = keys.number("linear_num_heads"), keys.number("linear_head_dim")
+        if own and own_dim:
+            return state_space.linear_attention(hidden=hidden, heads=own, head_dim=own_dim)
         return state_space.linear_attention(hidden=hidden, heads=values["heads"], head_dim=values["head_dim"])
     inner = keys.number("attention_hidden_size") or hidden
     if mixer == "rwkv4":
@@ -383,7 +383,7 @@ def _period(keys: Keys, default: int) -> int:
 def sharing(keys: Keys, kind: str, values: Values) -> Values:
     """Layers that reuse another layer's cache, other head shapes of full layers, per-layer embedding tables."""
     result: Values = {}
-    attention = values.get("attention_layers", values["layers"])
+    attention = int(values.get("attention_layers", values["layers"]) or 0)
     shared = keys.number("num_kv_shared_layers")
     if shared:
         result["kv_layers"] = max(attention - shared, 1)

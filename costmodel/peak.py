@@ -16,7 +16,7 @@ from costmodel.memory import cache_of_sequence, weight_bytes, working_buffers, w
 from costmodel.params import count_parameters
 from costmodel.specs import Deployment, Engine, Hardware, Model, Workload
 from costmodel.tables import read_table
-from costmodel.units import BITS_PER_BYTE, GB, GIB
+from costmodel.units import BITS_PER_BYTE, GB, GIB, KILO, MIB
 
 CONTEXT_BYTES = 0.5e9  # CUDA context and kernels of one process (nvidia-smi of an idle PyTorch process)
 LIBRARY_BYTES = 0.2e9  # work areas of the matrix libraries, where an engine states nothing
@@ -54,7 +54,7 @@ def convention(source: str, notes: str) -> Convention:
     unit = GB
     if "to gb" not in low:
         if re.search(r"mi?b ?/ ?1000", low):
-            unit = 1000.0 * 2**20
+            unit = KILO * MIB
         elif "gib" in low or re.search(r"mi?b ?/ ?1024", low):
             unit = GIB
     context = any(word in low for word in ("nvidia-smi", "rss", "resident", "nvml", "system ram"))
