@@ -161,17 +161,15 @@ def stamp(connection: Connection) -> None:
 
 
 def remove(connection: Connection, work_ids: Sequence[int]) -> None:
-    fts5 = has_fts5(connection)
-    for work_id in work_ids:
-        for (document_id,) in execute(
-            connection, "SELECT id FROM search_document WHERE work_id = :work", {"work": work_id}
-        ):
-            one = {"id": document_id}
-            execute(connection, "DELETE FROM search_document WHERE id = :id", one)
-            execute(connection, "DELETE FROM search_facet WHERE document_id = :id", one)
-            execute(connection, "DELETE FROM search_key WHERE document_id = :id", one)
-            if fts5:
-                execute(connection, "DELETE FROM search_fts WHERE rowid = :id", one)
+    """Drops the documents of these works with all that belongs to them."""
+    documents = [
+        row[0] for row in select_in(connection, "SELECT id FROM search_document WHERE work_id IN", work_ids)
+    ]
+    tables = [("search_document", "id"), ("search_facet", "document_id"), ("search_key", "document_id")]
+    if has_fts5(connection):
+        tables.append(("search_fts", "rowid"))
+    for table, column in tables:
+        select_in(connection, f"DELETE FROM {table} WHERE {column} IN", documents)
 
 
 def add(connection: Connection, documents: Sequence[dict[str, Any]]) -> None:
@@ -346,7 +344,9 @@ def identifier_keys(connection: Connection, ids: Sequence[int]) -> dict[int, lis
     ):
         found[work_id].append(value.lower())
     # The key that an entry had in its own file; numbers in a list are not names.
-    for work_id, locator in select_in(connection, "SELECT work_id, locator FROM record WHERE work_id IN", ids):
+    for work_id, locator in select_in(
+        connection, "SELECT work_id, locator FROM record WHERE work_id IN", ids
+    ):
         if not locator.isdigit() and " " not in locator and locator != "subject":
             found[work_id].append(locator.lower())
     return found
@@ -414,7 +414,7 @@ def work_documents(
 
 
 def select_in(connection: Connection, sql: str, ids: Sequence[int]) -> list[Any]:
-    """Rows for many ids: `sql` ends with IN; the numbers are written into the text, which no database limits."""
+    """Rows (if there are any) for many ids: `sql` ends with IN; the numbers are written into the text, which no database limits."""
     found: list[Any] = []
     for start in range(0, len(ids), CHUNK):
         numbers = ",".join(str(int(i)) for i in ids[start : start + CHUNK])

@@ -24,7 +24,12 @@ def command() -> None:
 @command.command()
 @click.argument("work", metavar="ID")
 @click.option("--depth", type=click.IntRange(1, 4), default=1, show_default=True, help="Steps away.")
-@click.option("--direction", type=click.Choice(["both", "references", "cited-by"]), default="both")
+@click.option(
+    "--direction",
+    type=click.Choice(["both", "references", "cited-by"]),
+    default="both",
+    help="Which citations.",
+)
 @click.option("--limit", type=click.IntRange(1, 5000), default=5000, help="Most nodes; the rest is counted.")
 @output_options
 def neighbours(work: str, depth: int, direction: str, limit: int, output: Output) -> None:
@@ -82,7 +87,13 @@ def coupled(work: str, limit: int, output: Output) -> None:
 
 
 @command.command()
-@click.option("--by", "measure", type=click.Choice(["pagerank", "citations", "per-year"]), default="pagerank")
+@click.option(
+    "--by",
+    "measure",
+    type=click.Choice(["pagerank", "citations", "per-year"]),
+    default="pagerank",
+    help="The measure.",
+)
 @click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True)
 @click.option("--from", "year_from", type=int, help="Only works of this year or later.")
 @click.option("--to", "year_to", type=int, help="Only works of this year or earlier.")

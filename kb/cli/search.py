@@ -33,7 +33,12 @@ Examples:
 @click.option("--phase", multiple=True, help="prefill or decode.")
 @click.option("--training", multiple=True, help="none, calibration, finetune, pretrain.")
 @click.option("--kind", multiple=True, help="paper, book, software, website …")
-@click.option("--sort", type=click.Choice(["relevance", "year", "cited", "title"]), default="relevance")
+@click.option(
+    "--sort",
+    type=click.Choice(["relevance", "year", "cited", "title"]),
+    default="relevance",
+    help="Order of the results.",
+)
 @click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True)
 @click.option("--cursor", help="Go on from `next` of a previous page.")
 @click.option("--facets", is_flag=True, help="Also the counts of every facet value.")
