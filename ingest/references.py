@@ -34,6 +34,8 @@ __all__ = ["Reference", "parse_reference", "reference_from_json"]
 STYLES = ("quoted", "author-year", "acm", "lncs", "plain")
 MARKER = re.compile(r"^\s*(?:\[(?:\d{1,4}|[A-Z][\w+]{1,12})\]|\(\d{1,4}\)|\d{1,4}[.)](?=\s+[^\s\d]))\s*")
 ELLIPSIS = re.compile(r"(?:…|\.\.\.)\s*$")
+# What a survey's web page adds to a row: links, "find", an arrow, an arXiv link behind a dash.
+PAGE_MARKS = re.compile(r"\]\(|(?<=[.…])\s+find$|↗$|— \[?arXiv:\S+$")
 # Page numbers of the citing document behind the last full stop: "arXiv:2306.13649. 12, 13".
 BACK_REFERENCES = re.compile(r"(?<=[.…])\s+\d{1,3}(?:,\s*\d{1,3})*\s*$")
 YEAR = r"(?:1[6-9]|20)\d\d"
@@ -141,6 +143,10 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
     ('Alpha [Computer software]', 2020, '10.5281/zenodo.1234567')
     """
     text = nfc(text)
+    if PAGE_MARKS.search(text):  # a row pasted from a web page, with the page's links
+        from ingest.sources.survey_page import strip_additions
+
+        text, _ = strip_additions(text)
     text = MARKER.sub("", text, count=1)
     text = BACK_REFERENCES.sub("", text)
     truncated = bool(ELLIPSIS.search(text))

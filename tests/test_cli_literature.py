@@ -103,3 +103,36 @@ def test_an_empty_database_holds_only_what_is_ingested(tmp_path):
     again = json.loads(run(path, "ingest", str(page), "--json"))
     assert (again["new"], again["matched"]) == (0, 8)
     assert json.loads(run(path, "list", "papers", "--json"))["total"] == 9
+
+
+def test_dedupe_names_the_evidence_that_joined_records(tmp_path):
+    """Three entries: two share a DOI up to case, two share a title up to case and hyphens."""
+    path = str(tmp_path / "own.sqlite")
+    run(path, "db", "init", "--empty")
+    bib = tmp_path / "three.bib"
+    bib.write_text(
+        "@article{a, author={Doe, J. and Roe, R.}, year={2020}, doi={10.1109/SC41404.2022.00051}}\n"
+        "@article{b, author={Doe, J. and Roe, R.}, title={On-line decoding of long sequences}, year={2020},"
+        " doi={10.1109/sc41404.2022.00051}}\n"
+        "@misc{c, author={Doe, Jane and Roe, R.}, title={{Online Decoding} of Long Sequences}, year={2020}}\n",
+        encoding="utf-8",
+    )
+    answer = json.loads(run(path, "ingest", str(bib), "--json"))
+    assert (answer["read"], answer["new"]) == (3, 1)
+    assert json.loads(run(path, "dedupe", "--json"))["united_by"] == {"doi": 1, "title": 1}
+    run(path, "dedupe", "--check", code=0)
+
+
+def test_dedupe_check_exits_with_one_where_a_person_is_needed(tmp_path):
+    path = str(tmp_path / "own.sqlite")
+    run(path, "db", "init", "--empty")
+    bib = tmp_path / "two.bib"
+    bib.write_text(
+        "@misc{a, author={Doe, J. and Roe, R. and Poe, E.}, title={Breaking the order of decoding}, year={2023}}\n"
+        "@misc{b, author={Doe, J. and Roe, R. and Poe, E.}, title={Break the order of decoding}, year={2024}}\n",
+        encoding="utf-8",
+    )
+    run(path, "ingest", str(bib))
+    assert "authors and similar title" in run(path, "dedupe", "--check", code=1)
+    run(path, "merge", "doe-2023-breaking", "doe-2024-break", "--different")
+    run(path, "dedupe", "--check", code=0)
