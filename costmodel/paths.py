@@ -11,6 +11,7 @@ import numpy as np
 from costmodel.efficiency import Rates, parameters, rates_for
 from costmodel.formats import Format, find_format
 from costmodel.specs import Engine, Hardware
+from costmodel.tables import PROVENANCE, read_table
 from costmodel.units import BITS_PER_BYTE
 
 # FLOP per byte of bandwidth where a data sheet states no rate at all: processors of 2017 to 2024 have 15 to 30
@@ -64,8 +65,9 @@ def choose_path(hardware: Hardware, rates: Rates, weights: Format, activations: 
     """The path of the multiplication: as narrow as both operands and the device allow."""
     asked = weights.activation or activations.direct or "fp16"
     asked = find_format(asked, "activations").direct or "fp16"
-    if weights.family == "gguf" and not rates.integer_prefill:
-        asked = "fp16"
+    if weights.family == "gguf" and weights.is_quantized:
+        # llama.cpp quantizes the activations itself where it multiplies in integers
+        asked = "int8" if rates.integer_prefill else "fp16"
     if asked in ("fp16", "bf16") or weights.bits_per_weight >= 16:
         return "fp32" if weights.bits_per_weight >= 32 else "fp16"
     if asked in ("fp8", "fp4") and weights.direct in ("fp8", "fp4"):
@@ -74,6 +76,13 @@ def choose_path(hardware: Hardware, rates: Rates, weights: Format, activations: 
     if asked in ("int8", "int4"):
         return asked if supports(hardware, asked) else "int8" if supports(hardware, "int8") else "fp16"
     return "fp16"
+
+
+@lru_cache(maxsize=1)
+def format_rates() -> dict[tuple[str, str], float]:
+    """(decode | multiply, format) → the format's own factor where its scheme's does not hold (data/format_rates.csv)."""
+    rows = read_table("format_rates.csv", ("format", "what", "factor", *PROVENANCE))
+    return {(row["what"], row["format"]): float(row["factor"]) for row in rows}
 
 
 @lru_cache(maxsize=8192)
@@ -112,7 +121,7 @@ def make_path(
     narrow = weights.is_quantized and not weight_only
     share = rates.quantized_compute_share if narrow else rates.compute_share
     if narrow and not ideal:
-        share *= values.get(f"compute_format.{weights.slug}", 1.0)
+        share *= format_rates().get(("multiply", weights.slug), 1.0)
     if weights.scheme == "codebook" and kernel != "naive":
         kernel = "lut"
     bandwidth = rates.bandwidth_share
@@ -121,7 +130,7 @@ def make_path(
     dequantize = 1.0
     if weights.is_quantized and not ideal:
         scheme = values.get(f"decode_scheme.{weights.scheme}", 1.0)
-        bandwidth *= values.get(f"decode_format.{weights.slug}", scheme) * values.get(
+        bandwidth *= format_rates().get(("decode", weights.slug), scheme) * values.get(
             f"decode_kernel.{kernel}", 1.0
         )
         if weight_only and not rates.widens_first:

@@ -63,9 +63,10 @@ def test_70b_on_one_3090_says_what_it_lacks(knowledge):
 
 def test_70b_on_one_3090_puts_two_bits_first(knowledge):
     answer = ask(knowledge)
-    best = answer.recommendations[0]
-    assert best.makes_it_fit and {"aqlm", "quip-sharp"} <= set(entry(answer, "aqlm").members)
-    assert entry(answer, "aqlm").rank <= 2
+    first = answer.recommendations[:4]
+    assert all(item.makes_it_fit for item in first)
+    # AQLM's one large codebook decodes more slowly than QuIP#'s, so they stand on lines of their own
+    assert {"aqlm", "quip-sharp"} <= {slug for item in first for slug in item.members}
     assert entry(answer, "aqlm").estimate["fits"] and any(
         "quality" in line for line in entry(answer, "aqlm").caveats
     )
@@ -206,3 +207,18 @@ def test_curve_falls_with_batch(reader):
 
 def test_snapshot_is_reused_until_the_data_change(reader):
     assert load_knowledge(reader) is load_knowledge(reader)
+
+
+def test_the_path_imports_nothing_heavy(database):
+    """`kb recommend` from a cold shell may not pay for SQLModel, pydantic, networkx or scikit-learn."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from kb.db import open_reader; from recommender.service import recommend; "
+        f"reader = open_reader({database!r}); recommend(reader, {{'hardware': 'rtx3090', 'model': '70b'}}); "
+        "heavy = {'sqlmodel', 'sqlalchemy', 'pydantic', 'networkx', 'sklearn', 'fastapi', 'requests'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
