@@ -64,7 +64,7 @@ def path(start: str, end: str, output: Output) -> None:
 
 @command.command("co-cited")
 @click.argument("work", metavar="ID")
-@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Most rows.")
 @output_options
 def co_cited(work: str, limit: int, output: Output) -> None:
     """Works that stand in the same reference lists as ID."""
@@ -76,7 +76,7 @@ def co_cited(work: str, limit: int, output: Output) -> None:
 
 @command.command()
 @click.argument("work", metavar="ID")
-@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Most rows.")
 @output_options
 def coupled(work: str, limit: int, output: Output) -> None:
     """Works that cite the same works as ID."""
@@ -94,7 +94,7 @@ def coupled(work: str, limit: int, output: Output) -> None:
     default="pagerank",
     help="The measure.",
 )
-@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Most rows.")
 @click.option("--from", "year_from", type=int, help="Only works of this year or later.")
 @click.option("--to", "year_to", type=int, help="Only works of this year or earlier.")
 @output_options

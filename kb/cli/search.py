@@ -39,7 +39,7 @@ Examples:
     default="relevance",
     help="Order of the results.",
 )
-@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Most rows.")
 @click.option("--cursor", help="Go on from `next` of a previous page.")
 @click.option("--facets", is_flag=True, help="Also the counts of every facet value.")
 @output_options
