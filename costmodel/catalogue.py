@@ -40,12 +40,13 @@ MOST_CHARACTERS = 4096  # of a path
 # words of a product name that do not tell two devices apart
 VENDOR_WORDS = re.compile(
     r"\b(nvidia|geforce|tesla|quadro|amd|radeon|instinct|intel|apple|google|aws|graphics|gpu|card|generation|"
-    r"tensor core|corporation|inc|the|series|edition|founders)\b"
+    r"tensor core|corporation|inc|the|series|edition|founders|macbook pro|macbook air|macbook|mac studio|mac mini|"
+    r"imac|dgx|hgx)\b"
 )
 # …and of a model's: the same dimensions under another training recipe, container or quantization
 MODEL_SUFFIX = re.compile(
     r"(?:[-_ .]|^)(instruct|chat|hf|it|base|pt|sft|dpo|rlhf|awq|gptq|gguf|exl2|fp8|fp16|bf16|int4|int8|w4a16|4bit|"
-    r"8bit|bnb|unsloth|coder|math|preview|latest|thinking|dynamic|quantized|v0\.[1-3]|v1\.5|v1\.0|v1|1m|2[45]\d\d|250\d|240\d|hf)(?=[-_ .]|$)"
+    r"i?q\d(?:_[a-z0-9]+){0,2}|8bit|bnb|unsloth|coder|math|preview|latest|thinking|dynamic|quantized|v0\.[1-3]|v1\.5|v1\.0|v1|1m|2[45]\d\d|250\d|240\d|hf)(?=[-_ .]|$)"
 )
 
 
@@ -128,7 +129,7 @@ def _catalogue(kind: str) -> dict[str, Any]:
 
 def _bare_model(text: str) -> str:
     """A model name without organisation and recipe: `meta-llama/Meta-Llama-3.1-8B-Instruct` → `Llama-3.1-8B`."""
-    bare = text.lower().split("/")[-1]
+    bare = text.lower().split("/")[-1].replace(":", "-")
     previous = ""
     while previous != bare:
         previous, bare = bare, MODEL_SUFFIX.sub("", bare)
@@ -162,6 +163,12 @@ def find_hardware(text: str) -> Resolved[Hardware]:
         )
     hit = _names("hardware").get(compact(text)) or _by_tokens(text)
     if hit is None:
+        if several := re.fullmatch(r"(\d{1,3})\s*[x×*]\s*(\D.*|\d{4}.*)", text.strip(), re.I):
+            raise InvalidValue(
+                f"{text!r} names several devices",
+                hint=f"say --hw {several[2].strip()} --devices {several[1]}",
+                field="hardware",
+            )
         raise UnknownName(
             "hardware",
             text,
@@ -187,7 +194,7 @@ def _by_tokens(text: str) -> tuple[str, tuple[str, ...]] | None:
     if not found:
         return None
     # the shortest name is the plain product; ties go to the first of the table
-    best = min(found, key=lambda slug: (len(_tokens(slug) - asked), "pcie" in slug, slug))
+    best = min(found, key=lambda slug: (len(_tokens(slug) - asked), "sxm" not in slug, slug))
     return best, tuple(slug for slug in found if slug != best)[:6]
 
 

@@ -336,7 +336,8 @@ def memory(
     on_device = 1.0 - deployment.host_kv_share
     sequence = cached.reserved * on_device
     alone = batch * sequence
-    replication = head_replication(model, tensor_parallel) if cache_width(model).full else 1.0
+    width = cache_width(model)
+    replication = head_replication(model, tensor_parallel) if width.full + width.windowed else 1.0
     cache = alone * replication
     working = working_buffers(model, workload, deployment, engine, held)
     copies = HALF * workspace(engine, "replicated_copies") * model.hidden * (tensor_parallel - 1.0)

@@ -37,6 +37,9 @@ from costmodel.errors import InvalidFile, InvalidValue, UnknownName
         ("m2 ultra", "m2-ultra-76c"),
         ("epyc 9654", "cpu-epyc-9654"),
         ("tpu v6e", "tpu-v6e"),
+        ("H200 141GB", "h200-sxm"),
+        ("MacBook Pro M3 Max", "m3-max-40c"),
+        ("DGX H100", "h100-sxm"),
     ],
 )
 def test_a_device_is_found_by_any_spelling(asked: str, slug: str) -> None:
@@ -65,6 +68,9 @@ def test_a_device_is_found_by_any_spelling(asked: str, slug: str) -> None:
         ("openai/gpt-oss-120b", "gpt-oss-120b"),
         ("deepseek-ai/DeepSeek-V3-0324", "deepseek-v3"),
         ("google/gemma-3-27b-it", "gemma-3-27b"),
+        ("llama3.1:70b", "llama-3.1-70b"),
+        ("qwen2.5:7b-instruct-q4_K_M", "qwen2.5-7b"),
+        ("8x7b", "mixtral-8x7b"),
         ("microsoft/Phi-3-mini-4k-instruct", "phi-3-mini"),
     ],
 )
@@ -152,6 +158,13 @@ def test_an_estimate_is_for_one_kind_of_device() -> None:
         find_hardware("rtx-4090+rtx-3090-ti")
     with pytest.raises(UnknownName, match="abacus"):
         find_hardware("rtx-4090+abacus")
+
+
+@pytest.mark.parametrize("asked", ["2x3090", "2 x RTX 3090", "4×a100"])
+def test_a_count_belongs_into_devices(asked: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        find_hardware(asked)
+    assert "--devices" in caught.value.hint
 
 
 def test_files_stand_for_devices_and_models(tmp_path) -> None:

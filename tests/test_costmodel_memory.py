@@ -135,6 +135,16 @@ def test_tensor_parallelism_beyond_the_heads_copies_the_cache() -> None:
     assert split.kv_cache_bytes == 2 * whole.kv_cache_bytes
 
 
+def test_windowed_caches_are_copied_too() -> None:
+    class Split:
+        tensor_parallel = 8.0
+
+    starcoder = find_model("starcoder2-3b").spec  # 2 KV heads, every layer windowed
+    device, work = find_hardware("a100").spec, Workload()
+    found = memory(starcoder, device, work, Deployment(devices=8), PLAIN, Split())
+    assert found.kv_cache_bytes == 4 * 30_720 * 1536
+
+
 def test_a_shared_prefix_is_stored_once() -> None:
     alone = need(workload=Workload(batch=10)).kv_cache_bytes
     shared = need(workload=Workload(batch=10), kv_shared_share=0.5).kv_cache_bytes
