@@ -29,7 +29,7 @@ def application(database):
     """The web application over the packaged database."""
     from web.app import create_app
 
-    return create_app(f"sqlite:///{database}")
+    return create_app(f"sqlite:///{database}", warm=False)
 
 
 @pytest.fixture(scope="session")

@@ -292,11 +292,13 @@ def time_figure(answer: Json) -> Chart:
     return time_chart(rows)
 
 
-def roofline_figure(answer: Json, hardware: Hardware, devices: int) -> Chart | None:
+def roofline_figure(
+    answer: Json, hardware: Hardware, devices: int, after_estimate: Json | None
+) -> Chart | None:
     """Per device: operators of all devices share the work, so roof and points are both scaled to the whole."""
     before = operators_of(answer["baseline"])
     best = best_of(answer)
-    after = operators_of(best["estimate"]) if best else []
+    after = operators_of(after_estimate) if after_estimate else []
     if not before:
         return None
     peak = (

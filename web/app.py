@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -11,7 +12,7 @@ from starlette.responses import Response
 
 from kb.db import open_reader
 from kb.reader import Reader
-from web import errors
+from web import backtested, errors
 from web.assets import Assets
 from web.cache import ResponseCache
 from web.deps import Library
@@ -25,16 +26,26 @@ Units stand in the names (`_ms`, `_bytes`, `_tok_s`); unknown numbers are `null`
 `Link` header lead on. Responses carry an ETag made of the data version and the URL."""
 
 
-def create_app(url: str | None = None, *, reader_factory: Callable[[], Reader] | None = None) -> FastAPI:
+def create_app(
+    url: str | None = None, *, reader_factory: Callable[[], Reader] | None = None, warm: bool = True
+) -> FastAPI:
     """The web interface over one database, which must exist (the command line builds it on first use).
 
-    `reader_factory` replaces `url` where the caller opens connections itself; it is called once per thread.
+    `reader_factory` replaces `url` where the caller opens connections itself; it is called once per thread. With
+    `warm`, what takes seconds is computed in the background as soon as the server is up.
     """
     library = Library(reader_factory or (lambda: open_reader(url)))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        stop = threading.Event()
+        worker = threading.Thread(target=backtested.warm, args=(library, stop), name="kb-warm", daemon=True)
+        if warm:
+            worker.start()
         yield
+        stop.set()
+        if warm:
+            worker.join(5)
         library.close()
 
     app = FastAPI(

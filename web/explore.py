@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from costmodel.specs import Hardware
@@ -80,7 +80,9 @@ def gain_spec(data: Figure, axis: str, name: str) -> Figure:
     }
 
 
-def roofline_spec(answer: Figure, hardware: Hardware, devices: int) -> Figure:
+def roofline_spec(
+    before: Mapping[str, Any], after: Mapping[str, Any] | None, hardware: Hardware, devices: int
+) -> Figure:
     """Roof, operators now and after the first option."""
     peak = (
         hardware.flops.get("fp16") or hardware.flops.get("bf16") or max(hardware.flops.values(), default=1.0)
@@ -98,12 +100,11 @@ def roofline_spec(answer: Figure, hardware: Hardware, devices: int) -> Figure:
             "hoverinfo": "skip",
         }
     ]
-    best = answer["recommendations"][0]["estimate"] if answer["recommendations"] else None
-    for label, estimate, symbol in (("now", answer["baseline"], "-open"), ("after", best, "")):
+    for label, estimate, symbol in (("now", before, "-open"), ("after", after, "")):
         if estimate is None:
             continue
         for phase, shape, colour in (("decode", "circle", "var(--s1)"), ("prefill", "square", "var(--s4)")):
-            rows = [each for each in operators_of(estimate) if each.phase == phase]
+            rows = [each for each in operators_of(dict(estimate)) if each.phase == phase]
             traces.append(
                 {
                     "x": [each.intensity for each in rows],

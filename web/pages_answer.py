@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from costmodel.catalogue import find_hardware
 from costmodel.errors import CostModelError
 from recommender import service
-from recommender.curves import gain_curves
+from recommender.curves import full_estimate, gain_curves
 from recommender.errors import RecommenderError
 from recommender.question import Question
 from web import answer_view as view
@@ -23,6 +23,7 @@ from web.ask import (
     FIELDS,
     OBJECTIVE_NAMES,
     command_line,
+    engine_options,
     form_context,
     hardware_options,
     model_options,
@@ -118,7 +119,9 @@ def given_of(request: Request) -> dict[str, str]:
 @router.get("/names.json")
 def names_json() -> Response:
     """What the form's fields complete: the first page carries it, the others fetch it when a field is entered."""
-    return JSONResponse({"hardware": hardware_options(), "model": model_options()})
+    return JSONResponse(
+        {"hardware": hardware_options(), "model": model_options(), "engine": engine_options()}
+    )
 
 
 @router.get("/recommend")
@@ -195,7 +198,7 @@ def answered(request: Request, library: Library, question: Question, answer: dic
         goal=OBJECTIVE_NAMES[question.objective],
         option_total=len(answer["recommendations"]),
         more_link=link("/recommend", replaced(pairs, top=200)),
-        roof=view.roofline_figure(answer, hardware, question.devices),
+        roof=view.roofline_figure(answer, hardware, question.devices, after_of(library, question, best)),
         roof_explore=link("/recommend/roofline.json", pairs),
         curves=curves(library, question, best, pairs),
         groups=view.rejected_groups(answer, everything=everything),
@@ -207,6 +210,13 @@ def answered(request: Request, library: Library, question: Question, answer: dic
         button="Update",
         **form_context(form_values(question, resolved)),
     )
+
+
+def after_of(
+    library: Library, question: Question, best: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """The first option's estimate with its operators."""
+    return full_estimate(library.knowledge(), question, best["deployment"]) if best else None
 
 
 def form_values(question: Question, resolved: dict[str, Any]) -> dict[str, Any]:
@@ -334,7 +344,14 @@ def roofline_json(request: Request, library: LibraryDep) -> Response:
     """The roofline as a Plotly figure."""
     question = question_of(given_of(request))
     answer = service.recommend(library.reader(), question).as_dict()
-    return JSONResponse(roofline_spec(answer, find_hardware(question.hardware).spec, question.devices))
+    return JSONResponse(
+        roofline_spec(
+            answer["baseline"],
+            after_of(library, question, view.best_of(answer)),
+            find_hardware(question.hardware).spec,
+            question.devices,
+        )
+    )
 
 
 CSV_COLUMNS = (

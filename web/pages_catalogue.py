@@ -23,6 +23,7 @@ from web.pages_lists import chosen_of, state_of
 from web.render import integer, moved, page
 from web.snapshot import plain
 from web.urls import link, record_path
+from web.validation import measured_rows
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -164,8 +165,14 @@ def model(request: Request, ident: str) -> Response:
             for slug in fitting.COMMON_DEVICES
             if slug in all_hardware()
         ][:5],
-        measured=[],
+        measured=measured_count("model", found),
+        measured_href=link("/validation", {"model": found}),
     )
+
+
+def measured_count(name: str, slug: str) -> int:
+    """Rows of the validation set, counted without pricing them."""
+    return sum(row[name] == slug for row in measured_rows())
 
 
 def model_facts(model: Model) -> list[tuple[str, str]]:
@@ -299,6 +306,8 @@ def device(request: Request, ident: str) -> Response:
             after_format=narrow.upper(),
         ),
         fits=fitting.models_table(slug),
+        measured=measured_count("hardware", slug),
+        measured_href=link("/validation", {"hw": slug}),
         fit_note=f"One sequence with {fitting.CONTEXT_TOKENS:,} tokens of context, weights in the named format.",
         questions=[
             (f"{all_models()[name].name}", link("/recommend", {"hardware": slug, "model": name}))

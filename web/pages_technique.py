@@ -12,7 +12,8 @@ from costmodel.errors import CostModelError
 from recommender import service
 from recommender.errors import RecommenderError
 from recommender.question import Question
-from web.ask import SCENARIO_FIELDS, engine_options, question_of, state_pairs
+from web.ask import SCENARIO_FIELDS, question_of, state_pairs
+from web.backtested import predictions
 from web.charts.bars import axis_around, interval
 from web.charts.gain import Published
 from web.charts.svg import Chart
@@ -74,7 +75,7 @@ def technique(request: Request, slug: str, library: LibraryDep) -> Response:
     data = item["data"] or {}
     metric = request.query_params.get("metric", "")
     rows = snapshot.evidence_by_technique.get(found, [])
-    groups, axis, axis_label = evidence_view(rows, metric)
+    groups, axis, axis_label = evidence_view(rows, metric, predictions(library, found, rows))
     everything = request.query_params.get("rows") == "all"
     curves, ask, ask_link, error = gain_view(request, library, item, rows)
     crumbs = breadcrumbs(snapshot, item["levels"])
@@ -102,7 +103,6 @@ def technique(request: Request, slug: str, library: LibraryDep) -> Response:
         curve_error=error,
         ask=ask,
         ask_link=ask_link,
-        engine_options=engine_options(),
         groups=groups if everything else groups[:SHOWN_GROUPS],
         group_total=len(groups),
         more_groups=not everything and len(groups) > SHOWN_GROUPS,
@@ -180,7 +180,9 @@ def metric_links(rows: Sequence[Item], chosen: str, path: str) -> list[tuple[str
     ]
 
 
-def evidence_view(rows: Sequence[Item], metric: str) -> tuple[list[Item], tuple[float, float], str]:
+def evidence_view(
+    rows: Sequence[Item], metric: str, predicted_by_id: Mapping[str, float]
+) -> tuple[list[Item], tuple[float, float], str]:
     """Groups with their bars on one shared axis; figures that are no ratios get no bar."""
     kept = [row for row in rows if not metric or row["metric"] == metric]
     groups = evidence_groups(kept)
@@ -193,7 +195,7 @@ def evidence_view(rows: Sequence[Item], metric: str) -> tuple[list[Item], tuple[
             if group["is_ratio"] and group["low"] > 0
             else ""
         )
-        predicted = [row["predicted"] for row in group["rows"] if row.get("predicted")]
+        predicted = [predicted_by_id[row["id"]] for row in group["rows"] if row["id"] in predicted_by_id]
         group["predicted_text"] = (
             (ratio(sorted(predicted)[len(predicted) // 2]) if group["is_ratio"] else number(predicted[0]))
             if predicted

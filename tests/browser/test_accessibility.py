@@ -61,12 +61,13 @@ def test_no_violation_and_no_sideways_scroll(visit, axe, width, theme):
     assert not watch.outside
 
 
-def test_at_twice_the_text_size_nothing_is_cut(visit):
-    """200 % zoom of a 1280 px window is 640 px wide; the text is scaled with it."""
-    page, _ = visit(640)
+@pytest.mark.parametrize(("width", "text"), [(640, "100%"), (1280, "200%")])
+def test_enlarged_twice_nothing_is_cut(visit, width, text):
+    """200 % zoom of a 1280 px window leaves 640 px; text alone may be enlarged as well."""
+    page, _ = visit(width)
     for path in PAGES:
         page.goto(path)
-        page.evaluate("document.documentElement.style.fontSize = '200%'")
+        page.evaluate(f"document.documentElement.style.fontSize = '{text}'")
         assert page.evaluate(
             "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
         ), path

@@ -70,7 +70,7 @@ def memory_chart(rows: Sequence[MemoryRow], ident: str = "mem") -> Chart:
         out.append(text(width - right + 10, bottom + 16, "GB", "ts"))
         for index, row in enumerate(rows):
             y = top + step * index + 4
-            out.append(text(0, y + 14, shorten(row.label, 17 if width > 400 else 13), "tb"))
+            out.append(text(0, y + 14, shorten(row.label, 15 if width > 400 else 11), "tb"))
             at = 0.0
             for part, _, cls in PARTS:
                 size = row.parts.get(part, 0.0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from web.charts.scale import Scale, padded_log, tick_label
 from web.charts.svg import Chart, Key, line, mark, path, spread, text
@@ -22,7 +23,7 @@ class Operator:
     bound: str
 
 
-def operators_of(estimate: dict) -> list[Operator]:
+def operators_of(estimate: Mapping[str, Any]) -> list[Operator]:
     """From the interface's `operators`; those without arithmetic (pure moves) have no place on a roofline."""
     found = []
     for row in estimate.get("operators") or []:
@@ -107,7 +108,10 @@ def roofline_chart(
         )
         out.append(line(*corner, x(ridge), bottom, "km dot nf"))
         out.append(text(x(ridge) - 4, bottom - 6, f"ridge {number(ridge)}", "ts", "end"))
-        out.append(text(x(start) + 6, y.clamped(start * bandwidth) - 26, f"{si(bandwidth, 'B/s')}", "tb ts"))
+        middle = (start * ridge) ** 0.5 if start < ridge else start
+        out.append(
+            text(x(middle) - 10, y.clamped(middle * bandwidth) - 8, si(bandwidth, "B/s"), "tb ts halo", "end")
+        )
         for each in before:
             to = later.get((each.name, each.phase))
             if (
@@ -178,7 +182,7 @@ def labels(
     source = after or before
     chosen = sorted([each for each in source if each.phase == "decode"], key=lambda each: -each.ms)[:3]
     chosen += sorted([each for each in source if each.phase == "prefill"], key=lambda each: -each.ms)[:1]
-    heights = spread([y(each.flops_per_s) + 4 for each in chosen], 14, top + 8, bottom - 4)
+    heights = spread([y(each.flops_per_s) + 14 for each in chosen], 14, top + 8, bottom - 22)
     out = []
     for each, at in zip(chosen, heights, strict=True):
         px = x(each.intensity)

@@ -1,6 +1,7 @@
 "use strict";
 // Small comforts on top of pages that are complete without them: theme, copy, explorable charts.
 // Loaded in the head so that a chosen theme never flashes; everything else waits for the document.
+document.documentElement.classList.add("js");
 try {
   const theme = localStorage.getItem("theme");
   if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
@@ -10,7 +11,6 @@ addEventListener("DOMContentLoaded", () => {
   const announce = (text) => { const live = document.getElementById("live"); if (live) live.textContent = text; };
 
   for (const button of document.querySelectorAll("[data-theme-switch]")) {
-    button.hidden = false;
     button.addEventListener("click", () => {
       const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
       root.dataset.theme = dark ? "light" : "dark";
@@ -20,7 +20,6 @@ addEventListener("DOMContentLoaded", () => {
   }
 
   for (const button of document.querySelectorAll("[data-copy]")) {
-    button.hidden = false;
     button.addEventListener("click", async () => {
       const target = document.getElementById(button.dataset.copy);
       const text = target ? target.textContent.trim() : location.href;
@@ -45,7 +44,7 @@ addEventListener("DOMContentLoaded", () => {
       if (document.getElementById("hardware-names")) return;
       const box = document.createElement("div");
       document.body.append(box);
-      for (const name of ["hardware", "model"]) {
+      for (const name of ["hardware", "model", "engine"]) {
         const list = document.createElement("datalist");
         list.id = `${name}-names`;
         box.append(list);
@@ -63,13 +62,24 @@ addEventListener("DOMContentLoaded", () => {
   }
 
   // Explore: plotly.js is loaded only when asked for, and replaces the drawing in a box of equal size.
+  // plotly.js writes style attributes, which the content policy allows through the object model only, and brings
+  // a style element for maps, which it would block with an error: maps are not drawn here, so it may stay inert.
+  const create = document.createElement;
+  const keepPolicy = () => {
+    document.createElement = (name, ...rest) => create.call(document, name === "style" ? "template" : name, ...rest);
+    const set = Element.prototype.setAttribute;
+    Element.prototype.setAttribute = function (name, value) {
+      if (name === "style") this.style.cssText = value; else set.call(this, name, value);
+    };
+  };
   const load = (plot) => {
     if (window.Plotly) return Promise.resolve();
+    keepPolicy();
     return new Promise((resolve, reject) => {
       const style = document.createElement("link");
       style.rel = "stylesheet"; style.id = "plotly.js-style-global"; style.href = plot.dataset.style;
       const script = document.createElement("script");
-      script.src = plot.dataset.script; script.onload = resolve; script.onerror = reject;
+      script.src = plot.dataset.script; script.onload = () => { document.createElement = create; resolve(); }; script.onerror = reject;
       style.onload = style.onerror = () => document.head.append(script);
       document.head.append(style);
     });
@@ -96,7 +106,6 @@ addEventListener("DOMContentLoaded", () => {
     button.disabled = false;
   };
   for (const button of document.querySelectorAll("[data-explore]")) {
-    button.hidden = false;
     button.addEventListener("click", () => draw(button));
   }
 });
