@@ -34,13 +34,11 @@ class RoleDecision:
 
 def read_roles() -> tuple[RoleDecision, ...]:
     """Every decision of the packaged file, in its order."""
-    with (files("ingest") / "data" / "work_roles.csv").open(encoding="utf-8", newline="") as text:
-        reader = csv.DictReader(text)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise DataError(
-                f"work_roles.csv has columns {reader.fieldnames}; they must be {', '.join(COLUMNS)}"
-            )
-        decisions = tuple(RoleDecision(**row) for row in reader)
+    text = (files("ingest") / "data" / "work_roles.csv").read_text(encoding="utf-8")
+    reader = csv.DictReader(text.splitlines())
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        raise DataError(f"work_roles.csv has columns {reader.fieldnames}; they must be {', '.join(COLUMNS)}")
+    decisions = tuple(RoleDecision(**row) for row in reader)
     for number, decision in enumerate(decisions, 2):
         if decision.role not in ROLES:
             raise DataError(
