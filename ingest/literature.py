@@ -341,7 +341,7 @@ def load_surveys(session: Session) -> None:
     """Package data → Source, Work, Record, Identifier, Citation, Survey, Decision rows; the user's rows stay."""
     from ingest.curated import packaged_decisions, packaged_sources
     from ingest.merging import keep_merged_slugs
-    from ingest.rebuild import remove_packaged
+    from ingest.rebuild import name_packaged, remove_packaged
 
     connection = session.connection()
     remove_packaged(connection)
@@ -350,6 +350,7 @@ def load_surveys(session: Session) -> None:
         ingest_records(
             session, source, references, subject=subject, origin=PACKAGED, commit=False, proposals=False
         )
+    name_packaged(connection)
     keep_merged_slugs(connection)
     works = [row[0] for row in connection.execute(text("SELECT id FROM work ORDER BY id"))]
     propose(connection, Ids(connection), works, PACKAGED)

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from ingest.decisions import load_decisions
 from ingest.keys import keys_of
-from ingest.matching import Plan, settle, split_groups, write_plan
+from ingest.matching import Plan, free_slugs, settle, split_groups, write_plan
 from ingest.references import reference_from_json
 from ingest.tables import Ids, anchor_signatures, record_ids, records_of
 from kb.models import PACKAGED, USER
@@ -63,3 +63,28 @@ def retell(connection: Connection, works: list[int]) -> None:
     for group in split_groups(list(entries), decisions):
         settle(ids, group, decisions, anchors, members, plan)
     write_plan(connection, plan, USER)
+
+
+def name_packaged(connection: Connection) -> None:
+    """Slugs of works that only the package states, from what all surveys together say of them.
+
+    While sources are read one by one, a slug rests on the first: QLoRA would carry the year of its reprint.
+    """
+    rows = connection.execute(
+        text(
+            "SELECT id, title, first_author, year, url_key, doi, arxiv_id FROM work WHERE NOT EXISTS"
+            " (SELECT 1 FROM record WHERE record.work_id = work.id AND record.origin = :user) ORDER BY id"
+        ),
+        {"user": USER},
+    ).mappings()
+    fields = {row["id"]: dict(row) for row in rows}
+    if not fields:
+        return
+    connection.execute(
+        text("UPDATE work SET slug = '~' || id WHERE id = :id"), [{"id": work} for work in fields]
+    )
+    slugs = free_slugs(connection, fields)
+    connection.execute(
+        text("UPDATE work SET slug = :slug WHERE id = :id"),
+        [{"id": work, "slug": slug} for work, slug in slugs.items()],
+    )

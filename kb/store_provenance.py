@@ -46,6 +46,12 @@ def provenance_of(reader: Reader, slug: str) -> list[Row]:
     return rows + citations(reader, work["id"])
 
 
+def names(authors: list[dict[str, str]], et_al: bool) -> str:
+    """Authors as a reader writes them."""
+    listed = ", ".join(f"{one.get('given', '')} {one['family']}".strip() for one in authors)
+    return f"{listed} et al." if et_al else listed
+
+
 def where(record: Row) -> Row:
     """The place of a record."""
     return {
