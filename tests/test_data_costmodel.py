@@ -158,3 +158,47 @@ def test_every_name_in_the_measurements_resolves() -> None:
 def test_loaders_refuse_other_columns(text: str, message: str) -> None:
     with pytest.raises(InvalidFile, match=message):
         parse_table(text, "x.csv", ("slug", "size"))
+
+
+def test_rates_follow_from_each_other() -> None:
+    """Tensor units double their rate with each halving of the width (NVIDIA architecture whitepapers)."""
+    checked = 0
+    for slug, device in all_hardware().items():
+        rates = device.flops
+        if device.vendor != "NVIDIA" or device.architecture not in ("turing", "ampere", "ada", "hopper"):
+            continue
+        if {"int8", "fp16_acc16"} <= set(rates):
+            assert rates["int8"] == pytest.approx(2 * rates["fp16_acc16"], rel=0.02), slug
+            checked += 1
+        if {"int4", "int8"} <= set(rates):
+            assert rates["int4"] == pytest.approx(2 * rates["int8"], rel=0.02), slug
+        if {"fp8", "fp16"} <= set(rates):
+            assert rates["fp8"] == pytest.approx(2 * rates["fp16"], rel=0.02), slug
+        if device.device_class == "consumer" and {"fp16", "fp16_acc16"} <= set(rates):
+            # consumer cards accumulate in FP32 at half rate; the TITAN RTX is the exception
+            factor = 1 if slug == "titan-rtx" else 2
+            assert rates["fp16_acc16"] == pytest.approx(factor * rates["fp16"], rel=0.02), slug
+    assert checked > 40
+
+
+def test_bandwidth_of_cpus_follows_from_their_channels() -> None:
+    """channels × transfers per second × 8 bytes, or the bus's width in bits."""
+    checked = 0
+    for slug, device in all_hardware().items():
+        found = re.search(r"DDR\dX?-(\d{4})[^,]*? (\d+)ch( per socket)?", device.memory_type)
+        bus = re.search(r"LPDDR\dX?-(\d{4}) (\d+)-bit", device.memory_type)
+        if found:
+            sockets = 2 if found[3] and slug.endswith("-2s") else 1
+            expected = float(found[1]) * 1e6 * float(found[2]) * 8 * sockets
+        elif bus:
+            expected = float(bus[1]) * 1e6 * float(bus[2]) / 8
+        else:
+            continue
+        assert device.bandwidth_bytes_per_s == pytest.approx(expected, rel=0.02), slug
+        checked += 1
+    assert checked >= 15
+
+
+def test_memory_sold_as_gigabytes_is_gibibytes() -> None:
+    for slug, size in (("rtx-3090", 24), ("a100-80gb-sxm", 80), ("h100-sxm", 80), ("mi300x", 192), ("t4", 16)):
+        assert all_hardware()[slug].memory_bytes == size * 2**30
