@@ -220,7 +220,8 @@ def times_of(
     if not (_scalar(sequences) and sequences <= 1.0) and not (_zero(behaviour.continuous)):
         group, size, room = _admitted(setup, workload, deployment, behaviour, sequences, prompt, cached)
         # in a mixed step the prompt's multiplications use the weights that the decoding reads anyway
-        hidden = setup.mixed_overlap * minimum(step.device_s, group.device_s)
+        weights_s = step.terms["linear"] + step.terms["experts"]
+        hidden = setup.mixed_overlap * minimum(weights_s, group.device_s)
         share_s = maximum(group.seconds - hidden, 0.0) / size
         wanted = throughput.interference_seconds(
             sequences=sequences, prefill_s=share_s, output_tokens=workload.output_tokens

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from costmodel import accuracy_page, intervals
+from costmodel.efficiency import parameters
 from costmodel.measured import Case, read_case
 from costmodel.stack import Stack, in_metric, stack, times
 from costmodel.tables import read_text
@@ -311,6 +313,24 @@ def rows_of(constants: list[Constant]) -> list[dict[str, str]]:
     ]  # fmt: skip
 
 
+def write_page(problem: Problem, theta: Array, left_out: dict[str, Array]) -> None:
+    """docs/accuracy.md, in a checkout."""
+    folder = Path(__file__).parent.parent / "docs"
+    if not folder.is_dir():
+        return
+    parameters.cache_clear()
+    intervals.table.cache_clear()
+    cases = problem.rows.cases
+    residuals = {
+        "in": predict(problem.rows, problem.values(theta)) - problem.target,
+        "roofline": accuracy_page.roofline_residuals(cases), **left_out,
+    }  # fmt: skip
+    width = np.log([intervals.spread(c.phase, c.engine_key, c.group)[0] for c in cases])
+    coverage = float(np.mean(np.abs(residuals["in"]) <= width))
+    text = accuracy_page.page(cases, residuals, len(problem.free), coverage)
+    (folder / "accuracy.md").write_text(text, encoding="utf-8")
+
+
 def main(arguments: list[str], say: Callable[[str], Any] = print) -> None:
     """Fit, cross-validate and rewrite data/efficiency.csv and data/intervals.csv; `--restart` from the priors."""
     cases = training_cases()
@@ -322,8 +342,12 @@ def main(arguments: list[str], say: Callable[[str], Any] = print) -> None:
     record(problem, theta, jacobian, inside)
     data = Path(__file__).parent / "data"
     write_csv(data / "efficiency.csv", COLUMNS, rows_of(constants))
+    by_source = cross_validate(problem, theta, jacobian, "source")
     unseen = np.where(np.abs(by_engine) > np.abs(by_hardware), by_engine, by_hardware)
     write_csv(data / "intervals.csv", INTERVAL_COLUMNS, interval_rows(cases, inside, unseen))
+    write_page(problem, theta, {
+        "cells": inside, "source": by_source, "hardware": by_hardware, "engine": by_engine,
+    })  # fmt: skip
     error = np.median(np.expm1(np.abs(predict(problem.rows, problem.values(theta)) - problem.target)))
     say(
         f"{len(problem.free)} constants on {len(cases)} rows: median error {error:.1%}, left out {np.median(np.expm1(np.abs(inside))):.1%}"

@@ -17,6 +17,7 @@ from costmodel.numeric import maximum, minimum, where
 from costmodel.roofline import combine
 
 ACTIVATION_BYTES = 2.0  # activations between operators stay in 16 bits
+HOST_EXPOSED = 0.03  # of the shorter of host and device time shows even where one hides the other (assumed)
 SMALL_ROWS = 8.0  # up to here kernels for vectors run, which have no tiles to fill
 NORM_TRANSFERS = 8.0  # hidden-sized reads and writes per layer: two norms, two residual additions
 
@@ -84,11 +85,6 @@ class Setup:
     host_memory_bytes_per_s: Any
     disk_bytes_per_s: Any
     ideal: bool = False  # the roofline: no kernels, no overheads
-
-
-def parallel_share(setup: Setup) -> Any:
-    """Devices that share one layer's work."""
-    return setup.tensor_parallel
 
 
 def linear(
@@ -259,5 +255,6 @@ def overheads(setup: Setup, device_s: Any, *, sequences: Any, layers_run: Any = 
     """
     layers = setup.shape.layers * setup.layers_kept * layers_run
     gaps = layers * setup.layer_gap_s
-    waiting = maximum(layers * setup.layer_host_s - device_s - gaps, 0.0)
+    host_s = layers * setup.layer_host_s
+    waiting = maximum(host_s - device_s - gaps, 0.0) + HOST_EXPOSED * minimum(host_s, device_s)
     return gaps + waiting, setup.step_s + setup.sequence_s * sequences
