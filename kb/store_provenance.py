@@ -40,8 +40,9 @@ def provenance_of(reader: Reader, slug: str) -> list[Row]:
             if value in (None, "", []):
                 continue
             notes = [note for note in fields.get("notes", []) if note.startswith((f"{field}:", "source:"))]
+            said = names(value, bool(fields.get("et_al"))) if field == "authors" else value
             rows.append(
-                {**where(record), "field": field, "value": value, "chosen": value == shown, "notes": notes}
+                {**where(record), "field": field, "value": said, "chosen": value == shown, "notes": notes}
             )
     return rows + citations(reader, work["id"])
 
