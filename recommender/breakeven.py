@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -100,4 +101,5 @@ def spread_out(changes: Fields, width: int) -> list[Fields]:
 
 
 def _whole(value: float | None) -> int | None:
-    return None if value is None else max(1, round(value))
+    """The first whole number at or beyond a crossing."""
+    return None if value is None else max(1, math.ceil(value - 1e-9))

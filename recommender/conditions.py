@@ -175,14 +175,14 @@ def find_device(row: Mapping[str, Any], assumed: list[str]) -> str:
 
 
 def device_spellings(texts: list[str]) -> list[str]:
-    """What to look up: known other names first, then the text with fewer and fewer of its last words."""
+    """What to look up: the text with fewer and fewer of its last words, then known other names."""
     found: list[str] = []
     for text in texts:
         name = re.sub(r"^\d+\s*x\s*|\s+x\s*\d+$", "", text, flags=re.I)
         alias = next((slug for pattern, slug in DEVICE_ALIASES if re.search(pattern, name.lower())), None)
         words = name.split()
-        found += [alias] if alias else []
         found += [" ".join(words[:count]) for count in range(len(words), 0, -1)]
+        found += [alias] if alias else []
     return found
 
 

@@ -75,12 +75,11 @@ def lacks(priced: Priced, index: int, devices_text: str, devices: int) -> str:
     """Why a candidate does not fit, in bytes."""
     total, available = priced.at("total_bytes", index), priced.at("available_bytes", index)
     before, least = priced.at("total_bytes", 0), priced.at("min_devices", index)
-    holds = f"{devices_text} {'holds' if devices == 1 else 'hold'}"
-    over = f"{text.bytes_(total - available)} more than {holds}"
-    needed = f"; {least:.0f} of them would do" if least < 1e6 and least > devices else ""
+    over = f"{text.bytes_(total - available)} too many for {devices_text}"
+    needed = f"; fits on {least:.0f}" if least < 1e6 and least > devices else ""
     if abs(total - before) <= 0.01 * before:
         weights = text.bytes_(priced.at("weights_bytes", index))
-        return f"frees no memory: {text.bytes_(total)} ({weights} of weights) is {over}{needed}."
+        return f"frees no memory: {text.bytes_(total)} ({weights} of weights), {over}{needed}."
     word = "still needs" if total < before else "needs"
     return f"{word} {text.bytes_(total)}, {over}{needed}."
 
@@ -136,7 +135,8 @@ def capped(priced: Priced, phase: str, index: int, changes: Mapping[str, Any]) -
     terms = priced.terms(phase, 0)
     total = sum(terms.values())
     share = terms.get("linear", 0.0) / total if total > 0 else 0.0
-    if not priced.is_compute_bound(phase, "linear", index) or share < WORTH_SAYING:
+    said = bottleneck(priced, phase)[0] == "linear" and priced.bound(phase, 0) == "compute"
+    if said or not priced.is_compute_bound(phase, "linear", index) or share < WORTH_SAYING:
         return ""
     already = " already" if priced.is_compute_bound(phase, "linear", 0) else ""
     then = "" if already else " once the weights are narrow"
@@ -252,7 +252,7 @@ def caveats(
     elif engine.slug not in ("plain", "roofline") and engine.slug not in shipped:
         verb = "have" if len(shipped) > 1 else "has"
         found.append(
-            f"{engine.name} does not ship it as far as we know; {text.listed(list(shipped[:3]))} {verb} it."
+            f"{text.engine(engine.name)} does not ship it as far as we know; {text.listed(list(shipped[:3]))} {verb} it."
         )
     if technique.hurts_when:
         found.append(f"Hurts with {technique.hurts_when.rstrip('.')}.")

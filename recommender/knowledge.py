@@ -97,16 +97,12 @@ class Knowledge:
 
     @cached_property
     def scored_figures(self) -> dict[str, int]:
-        """Technique → sound end-to-end figures reported of it, those of its mechanism's other members included."""
-        own = {
+        """Technique → sound end-to-end figures reported of it."""
+        return {
             slug: sum(
                 1 for row in rows if row["score"] and row["metric"] not in ("ppl_delta", "accuracy_delta")
             )
             for slug, rows in self.evidence.items()
-        }
-        return {
-            slug: own.get(slug, 0) or int(any(own.get(other) for other in self.members[self.mechanism(slug)]))
-            for slug in self.techniques
         }
 
     @cached_property

@@ -164,7 +164,7 @@ def use_refusals(
             return [Refusal(code, f"{name}, in use already, includes it.")]
     if technique.slug in in_place:
         what = _settings_text(technique, situation)
-        return [Refusal(code, f"{situation.engine.name} already works this way{what}.")]
+        return [Refusal(code, f"{text.engine(situation.engine.name)} already works this way{what}.")]
     return []
 
 
@@ -240,9 +240,17 @@ def engine_refusals(
     ):
         return []
     if not offered:
-        return [Refusal("not-applicable", f"{engine.name} does not offer it; only research code exists.")]
+        return [
+            Refusal(
+                "not-applicable", f"{text.engine(engine.name)} does not offer it; only research code exists."
+            )
+        ]
     verb = "do" if len(offered) > 1 else "does"
-    return [Refusal("not-applicable", f"{engine.name} does not offer it; {', '.join(offered)} {verb}.")]
+    return [
+        Refusal(
+            "not-applicable", f"{text.engine(engine.name)} does not offer it; {', '.join(offered)} {verb}."
+        )
+    ]
 
 
 def format_refusals(changes: Mapping[str, Any], situation: Situation) -> list[Refusal]:
@@ -255,14 +263,20 @@ def format_refusals(changes: Mapping[str, Any], situation: Situation) -> list[Re
         found = find_format(for_engine(weights, engine.format_aliases))
         if found.family not in engine.formats:
             known = ", ".join(engine.formats)
-            return [Refusal("not-applicable", f"{engine.name} does not load {found.name}; it loads {known}.")]
+            return [
+                Refusal(
+                    "not-applicable",
+                    f"{text.engine(engine.name)} does not load {found.name}; it loads {known}.",
+                )
+            ]
     if isinstance(cache, str) and engine.kv_formats and cache not in engine.kv_formats:
         kept = find_format(for_engine(cache, engine.format_aliases, "kv"), "kv", "kv_format")
         if kept.slug not in engine.kv_formats:
             known = ", ".join(engine.kv_formats)
             return [
                 Refusal(
-                    "not-applicable", f"{engine.name} does not keep its cache in {kept.name}; it has {known}."
+                    "not-applicable",
+                    f"{text.engine(engine.name)} does not keep its cache in {kept.name}; it has {known}.",
                 )
             ]
     return []
@@ -281,7 +295,7 @@ def conflict_refusals(
             name = min(others & in_place)
             known = knowledge.techniques.get(name)
             why = f": {relation.condition}" if relation.condition else ""
-            who = "in use" if name in situation.using else f"part of {situation.engine.name}"
+            who = "in use" if name in situation.using else f"part of {text.engine(situation.engine.name)}"
             said = known.name if known else name.replace("-", " ")
             return [Refusal("conflicts", f"conflicts with {said}, {who}{why}.")]
     return []

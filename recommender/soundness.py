@@ -9,6 +9,7 @@ from typing import Any
 
 from recommender.answer import GAIN_METRICS, REJECTION_CODES, Answer
 from recommender.assess import Assessments
+from recommender.feasibility import weight_bits
 from recommender.knowledge import Knowledge
 
 ENGINES = (
@@ -127,10 +128,12 @@ def bound_faults(assessments: Assessments) -> list[str]:
             and tpot > tokens * 1.1
         ):
             found.append(f"{slug}: {tpot:.2f}x per token from {tokens:.2f} tokens per step")
-        if wide and set(changes) <= {"weight_format", "weight_kernel"} and tpot is not None:
-            before, after = priced.at("weights_bytes", 0), priced.at("weights_bytes", item.index)
-            if tpot > max(before / after, 1.0) * SLACK:
-                found.append(f"{slug}: {tpot:.2f}x per token from {before / after:.2f}x fewer weight bytes")
+        if wide and set(changes) <= {"weight_format", "weight_kernel"} and item.index:
+            # Where the products wait for memory they gain at most what their bytes shrink by (embeddings apart).
+            old, new = (priced.terms("decode", i).get("linear", 0.0) for i in (0, item.index))
+            ratio = 16.0 / weight_bits(changes.get("weight_format", "fp16"))
+            if not priced.is_compute_bound("decode", "linear", 0) and old > new * max(ratio, 1.0) * SLACK:
+                found.append(f"{slug}: products {old / new:.2f}x faster from {ratio:.2f}x fewer bits")
         if set(changes) == {"kv_format"} and tpot is not None:
             before, after = priced.at("kv_cache_bytes", 0), priced.at("kv_cache_bytes", item.index)
             if after > 0 and tpot > max(before / after, 1.0) * SLACK:

@@ -97,3 +97,8 @@ def device(name: str) -> str:
     for word in _VENDOR_WORDS:
         name = name.replace(word, "")
     return name
+
+
+def engine(name: str) -> str:
+    """An engine without its remark in brackets: Plain FP16 (no fused kernels …) → Plain FP16."""
+    return name.split(" (")[0]

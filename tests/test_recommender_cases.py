@@ -38,7 +38,7 @@ REASONS = {
     "C091": r"adds to transfers from host memory",
     "X001": r"no FP8 matrix units",
     "X004": r"no units for 2:4 sparsity",
-    "X005": r"81\d GB \(81\d GB of weights\) is 7\d\d GB more than one H100",
+    "X005": r"81\d GB \(81\d GB of weights\), 7\d\d GB too many for one H100",
 }
 
 

@@ -57,15 +57,19 @@ def question(answer: Mapping[str, Any]) -> str:
         f"{asked['input_tokens']:,} in, {asked['output_tokens']:,} out · batch {asked['batch']:,}"
     )
     if asked["engine"] != "plain":
-        line += f" · {names['engine']['name']}"
+        line += f" · {names['engine']['name'].split(' (')[0]}"
     if asked["using"]:
         line += f" · using {', '.join(asked['using'])}"
     lines = [label("Question", line)]
     for name in ("model", "hardware"):
         found = names[name]
         if found["alternatives"] and text.text(found["asked"]).lower() != found["slug"]:
-            also = ", ".join(found["alternatives"][:3])
-            lines.append(label("", f'"{found["asked"]}" read as {found["slug"]}; also {also}'))
+            read = f'"{found["asked"]}" read as {found["slug"]}; also '
+            also = found["alternatives"][0]
+            for other in found["alternatives"][1:]:
+                if len(read) + len(also) + len(other) + 2 <= text.width() - LABEL:
+                    also += f", {other}"
+            lines.append(label("", read + also))
     return "\n".join(lines)
 
 
@@ -129,7 +133,10 @@ def options(answer: Mapping[str, Any]) -> str:
     for change in extra[:3]:
         value = change[field] * scale if shows_unit else None
         loss = "some" if "weights" in change["change"] and "bit" in change["change"] else "none"
-        lines += row("", change["change"], change["total_bytes"], value, "", loss, None)
+        words = (
+            change["change"].replace(" weights, ", ", ").replace(" of weights in host memory", " on the host")
+        )
+        lines += row("", words, change["total_bytes"], value, "", loss, None)
     return "\n".join(lines)
 
 
@@ -178,25 +185,30 @@ def do(answer: Mapping[str, Any]) -> str | None:
     ]
     lines = []
     for number, step in enumerate(steps, start=1):
-        how = how_to(step["technique"], best["engines"], answer["scenario"]["engine"])
         gain = (step.get("marginal_gain") or {}).get(metric) if len(steps) > 1 else None
-        tail_ = f" ({gain:.2f}x on top)" if gain else ""
-        lines.append(label("Do" if number == 1 else "", f"{number}. {step['name']}{how}{tail_}."))
-    caveat = next(
-        (line for line in best["caveats"] if "Stops paying" in line or "Not a speed-up" in line), None
-    )
-    caveat = caveat or next(iter(best["caveats"]), None)
+        said = f"{number}. {step['name']}" + (f", {gain:.2f}x on top" if gain else "")
+        how = how_to(step["technique"], best["engines"], answer["scenario"]["engine"])
+        lines.append(label("Do" if number == 1 else "", said + how))
     lines.append(label("Why", best["why"]))
-    if caveat:
-        lines.append(label("But", caveat))
+    caveats = sorted(
+        best["caveats"], key=lambda line: not line.startswith(("Stops paying", "Not a speed-up"))
+    )
+    but = best["disagreement"] or (caveats[0] if caveats else None)
+    if but:
+        lines.append(label("But", but))
     return "\n".join(lines)
+
+
+def one_line(name: str, value: str) -> str:
+    """A labelled line, cut to the width."""
+    return f"{name:<{LABEL}}{text.shorten(value, text.width() - LABEL)}"
 
 
 def how_to(slug: str, engines: Sequence[Mapping[str, Any]], engine: str) -> str:
     """` — vLLM: --quantization awq_marlin`"""
     mine = [entry for entry in engines if entry["technique"] == slug and entry["how"]]
     chosen = next((entry for entry in mine if entry["name"] == engine), None) or next(iter(mine), None)
-    return "" if chosen is None else f" ({chosen['name']}: {chosen['how'].rstrip('.')})"
+    return "" if chosen is None else f" · {chosen['name']}: {chosen['how'].rstrip('.')}"
 
 
 def rejected(answer: Mapping[str, Any]) -> str:
@@ -211,16 +223,14 @@ def rejected(answer: Mapping[str, Any]) -> str:
         if kind not in seen and len(shown) < SHOWN_REASONS and item["code"] != "filtered-out":
             seen.add(kind)
             shown.append(item)
-    lines = [label("Not" if i == 0 else "", clip(item["reason"])) for i, item in enumerate(shown)]
+    lines = [
+        label("Not" if i == 0 else "", text.shorten(item["reason"], 2 * (text.width() - LABEL) - 6))
+        for i, item in enumerate(shown)
+    ]
     left = len(items) - len(shown)
     if left > 0:
-        lines.append(label("" if lines else "Not", f"{left} more with their reasons: --why-not"))
+        lines.append(one_line("" if lines else "Not", f"{left} more with their reasons: --why-not"))
     return "\n".join(lines)
-
-
-def clip(reason: str) -> str:
-    """A reason on two lines at most."""
-    return text.shorten(reason, 2 * (text.width() - LABEL) - 4)
 
 
 def all_rejected(items: Sequence[Mapping[str, Any]]) -> str:
@@ -244,22 +254,14 @@ def tail(answer: Mapping[str, Any]) -> str:
     """How sure, and where to go on."""
     sure, lines = answer["confidence"], []
     if sure.get("factor"):
-        lines.append(
-            label(
-                "Confidence",
-                f"{sure['level']}: times within a factor {sure['factor']:.2f} (80 %); {sure['basis']}.",
-            )
-        )
-    for note in answer["notes"]:
-        lines.append(label("Note", note))
+        said = f"{sure['level']}: times within a factor {sure['factor']:.2f}; {sure['basis'].split(':')[0]}"
+        lines.append(one_line("Confidence", said))
+    lines += [label("Note", note) for note in answer["notes"]]
     best = answer["recommendations"][0]["techniques"][0] if answer["recommendations"] else None
-    asked = answer["scenario"]
     more = [f"kb show {best}"] if best else []
-    more += ["--why-not", "--json"]
-    lines.append(label("Next", " · ".join(more)))
-    lines.append(
-        f"{'':<{LABEL}}kb serve, then /recommend?hardware={answer['resolved']['hardware']['slug']}"
-        f"&model={answer['resolved']['model']['slug']}"
-        + (f"&batch={asked['batch']}" if asked["batch"] > 1 else "")
-    )
+    asked, names = answer["scenario"], answer["resolved"]
+    page = f"/recommend?hardware={names['hardware']['slug']}&model={names['model']['slug']}"
+    page += f"&batch={asked['batch']}" if asked["batch"] > 1 else ""
+    lines.append(label("Next", " · ".join([*more, "--why-not", "--json"])))
+    lines.append(f"{'':<{LABEL}}kb serve, then {page}")
     return "\n".join(lines)

@@ -1,0 +1,187 @@
+"""Rebuilding printed conditions, reading variants, and the summary's arithmetic."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from recommender.backtest import backtest, direction, predict_row, same_direction, spearman, summary
+from recommender.conditions import Unpriced, first_length, rebuild
+from recommender.knowledge import Knowledge
+from recommender.variants import baseline_format, variant_of, weight_bits
+from taxonomy.load import load_techniques
+
+
+@pytest.fixture(scope="module")
+def knowledge():
+    return Knowledge(techniques=dict(sorted(load_techniques().items())))
+
+
+def row(**fields):
+    base = {
+        "id": "T1",
+        "technique": "awq",
+        "metric": "decode_speedup",
+        "value": "2.4",
+        "unit": "x",
+        "baseline": "TensorRT-LLM FP16",
+        "model": "LLaMA-2-7B",
+        "hardware": "A100 (memory size not stated)",
+        "n_devices": "1",
+        "batch": "1",
+        "input_tokens": "128",
+        "output_tokens": "not stated",
+        "config": "W4A16 AWQ; TensorRT-LLM",
+        "source": "Zhou et al. 2024 survey arXiv:2404.14294",
+        "notes": "",
+        "level": "e2e",
+        "value_kind": "point",
+        "score": "yes",
+    }
+    return {**base, **fields}
+
+
+def test_printed_conditions_become_a_scenario():
+    found = rebuild(row())
+    assert (found.model, found.hardware, found.engine) == ("llama-2-7b", "a100-80gb-sxm", "tensorrt-llm")
+    assert (found.batch, found.input_tokens, found.devices) == (1, 128, 1)
+    assert any(item.startswith("hardware") for item in found.assumed)
+    assert any(item.startswith("output") for item in found.assumed)
+
+
+@pytest.mark.parametrize(
+    ("fields", "attribute", "value"),
+    [
+        ({"baseline": "vLLM v0.5.3"}, "engine", "vllm"),
+        ({"baseline": "HF fp16", "config": ""}, "engine", "hf"),
+        ({"baseline": "autoregressive", "config": ""}, "engine", "hf"),
+        ({"hardware": "8x H100", "n_devices": ""}, "devices", 8),
+        ({"hardware": "RTX 4090 / Orin"}, "hardware", "rtx-4090"),
+        ({"hardware": "not stated"}, "hardware", "a100-80gb-sxm"),
+        ({"model": "LLaMA2-Chat-70B"}, "model", "llama-2-70b"),
+        ({"model": "Llama-2-70B int4 + 7B int4 draft"}, "model", "llama-2-70b"),
+        ({"batch": "concurrency 64, 5000 requests"}, "batch", 64),
+        ({"batch": "4 (num_beams=4)"}, "batch", 4),
+        ({"batch": "max (7 vs 8)"}, "baseline_batch", 8),
+        ({"batch": "QPS=1"}, "batch", 1),
+        ({"batch": "high QPS"}, "batch", 256),
+        ({"input_tokens": "ShareGPT"}, "input_tokens", 161),
+        ({"input_tokens": "1200/2600"}, "input_tokens", 1200),
+        ({"input_tokens": "up to 64k"}, "input_tokens", 65536),
+    ],
+)
+def test_kinds_of_texts(fields, attribute, value):
+    assert getattr(rebuild(row(**fields)), attribute) == value
+
+
+@pytest.mark.parametrize(
+    "fields", [{"model": "toy layer M=K=N=1024"}, {"hardware": "Alveo U280"}, {"config": "4 threads"}]
+)
+def test_what_cannot_be_rebuilt_says_why(fields):
+    with pytest.raises(Unpriced) as caught:
+        rebuild(row(**fields))
+    assert caught.value.message
+
+
+def test_lengths_in_words():
+    assert first_length("1k") == 1024 and first_length("32-512") == 32 and first_length("MT-bench") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("W3A16 g128", 3),
+        ("int4 g32", 4),
+        ("2-bit", 2),
+        ("EXL2 3.0 bpw", 3),
+        ("INT8 SmoothQuant", 8),
+        ("KV int4", None),
+    ],
+)
+def test_bits_of_weights_not_of_the_cache(text, bits):
+    assert weight_bits(text) == bits
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("EXL2 4.0 bpw", "exl2-4bpw"),
+        ("llama.cpp Q4_0", "gguf-q4_0"),
+        ("FP16 57.7 tok/s", None),
+        ("BF16 KV", None),
+    ],
+)
+def test_formats_of_baselines(text, found):
+    assert baseline_format(text) == found
+
+
+def test_variants_turn_knobs_that_exist(knowledge):
+    found = variant_of({"config": "chain length 3, no tree"}, knowledge.techniques["eagle-3"])
+    assert found.knobs["draft_tokens"] == 3 and found.knobs["tree_tokens"] == 1
+    assert variant_of({"config": "chain length 3"}, knowledge.techniques["awq"]).knobs == {}
+    layout = variant_of({"config": "vLLM TP8 vs TP2"}, knowledge.techniques["tensor-parallel"])
+    assert layout.baseline_devices == 2
+
+
+def test_a_row_gets_a_prediction_or_a_reason(knowledge):
+    assert predict_row(row(), knowledge)["predicted"] > 1.5
+    for fields in (
+        {"unit": "%"},
+        {"metric": "ppl_delta"},
+        {"technique": "nobody"},
+        {"level": "kernel"},
+        {"model": "BERT-base"},
+    ):
+        found = predict_row(row(**fields), knowledge)
+        assert found["predicted"] is None and found["reason"], fields
+
+
+def test_zhou_weight_only_decays_and_gives_no_prefill_gain(knowledge):
+    """Zhou et al. 2024, Table 4: decode gain falls with batch and prompt; prefill does not gain."""
+
+    def gain(metric, batch, prompt):
+        return predict_row(row(metric=metric, batch=str(batch), input_tokens=str(prompt)), knowledge)[
+            "predicted"
+        ]
+
+    reported = {(1, 128): 2.40, (1, 2048): 2.00, (2, 512): 2.01, (4, 128): 1.72, (4, 2048): 1.42}
+    for (batch, prompt), value in reported.items():
+        assert abs(math.log(gain("decode_speedup", batch, prompt) / value)) < math.log(1.35), (batch, prompt)
+    assert gain("decode_speedup", 1, 128) > gain("decode_speedup", 4, 128) > gain("decode_speedup", 16, 128)
+    assert gain("decode_speedup", 1, 128) > gain("decode_speedup", 1, 2048)
+    for batch in (1, 2, 4, 8):
+        for prompt in (512, 1024, 2048):
+            assert gain("prefill_speedup", batch, prompt) <= 1.05
+
+
+def test_directions():
+    assert [direction(value) for value in (1.2, 1.0, 0.97, 0.8)] == [1, 0, 0, -1]
+    assert same_direction(1.04, 1.06) and not same_direction(1.2, 0.9)
+
+
+def test_rank_correlation_by_hand():
+    # ranks 1 2 3 4 against 2 1 4 3: 1 - 6*4/(4*15) = 0.6
+    assert spearman([1, 2, 3, 4], [20, 10, 40, 30]) == pytest.approx(0.6)
+    assert spearman([1, 1], [1, 2]) is None
+
+
+def test_summary_weighs_techniques_alike():
+    def item(technique, reported, predicted, **fields):
+        return {
+            "technique": technique, "reported": reported, "predicted": predicted, "score": True, "assumed": [],
+            "log_ratio": math.log(predicted / reported), "value_kind": "point", "reason": None, **fields,
+        }  # fmt: skip
+
+    rows = [item("a", 2.0, 2.0), item("a", 2.0, 2.0), item("a", 2.0, 2.0), item("b", 2.0, 4.0)]
+    found = summary(rows)
+    assert found["within_1_25x"] == pytest.approx(0.5)  # one technique of two, not three rows of four
+    rows.append(item("a", 3.0, 9.0, value_kind="up_to"))
+    assert summary(rows)["n"] == 4 and summary(rows)["maxima_respected"] == 0.0
+
+
+def test_backtest_is_json(knowledge):
+    found = backtest([row(), row(id="T2", model="BERT-base")], knowledge)
+    json.dumps(found, allow_nan=False)
+    assert [entry["id"] for entry in found["rows"]] == ["T1", "T2"]
