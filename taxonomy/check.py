@@ -29,9 +29,17 @@ SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 SENTENCE_END = re.compile(r"[.!?](?=\s+[A-Z0-9(]|$)")
 EFFECT_BASES = ("vendor", "paper", "measured", "derived", "assumed")
 ROLES = ("introduces", "evaluates", "surveys")
-REQUIREMENTS = ("moe", "dense", "attention", "mha", "gqa", "sliding-window", "ssm", "relu", "mtp", "encoder-decoder")
-SOURCE = re.compile(
-    r"arXiv:\d{4}\.\d{4,5}|https?://\S+|doi:\S+|(zhou|yuan|park):\d+|[\w.-]+/[\w.-]+\b.*", re.ASCII
+REQUIREMENTS = (
+    "moe",
+    "dense",
+    "attention",
+    "mha",
+    "gqa",
+    "sliding-window",
+    "ssm",
+    "relu",
+    "mtp",
+    "encoder-decoder",
 )
 
 
