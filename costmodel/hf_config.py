@@ -15,6 +15,7 @@ from costmodel import hf_layers
 from costmodel.errors import CostModelError, InvalidFile
 from costmodel.hf_keys import Keys
 from costmodel.hf_quant import checkpoint_format
+from costmodel.hf_uneven import uneven_layers
 from costmodel.params import count_parameters
 from costmodel.specs import Model
 from costmodel.tables import read_text
@@ -122,8 +123,12 @@ def parse_config(data: Any, name: str = "config.json", *, default_name: str = ""
         family = {**known[near or "llama"], "defaults": {}}
         said = f"model_type {kind!r} is not known" if kind else "no model_type"
         notes.append(f"{said}: read as {near or 'a Llama-like decoder'}; check the counted parameters")
-    keys = Keys(text, family["defaults"], name)
     try:
+        uneven = uneven_layers(text)
+        if uneven:
+            notes.append("layers differ (block_configs): counted together, widths by their mean")
+        keys = Keys({**text, **uneven}, family["defaults"], name)
+        keys.used.update(("block_configs", "attention_layers", "mlp_layers"))
         model = _model(keys, family, kind, outer, default_name, notes)
     except CostModelError:
         raise
@@ -214,6 +219,7 @@ def _model(
     values |= hf_layers.latent_attention(keys, values)
     values |= hf_layers.mixture(keys, family, kind, layers, values)
     values |= hf_layers.mixers(keys, family, kind, values, notes)
+    values |= {k: keys.data[k] for k in ("attention_layers", "mlp_layers") if "block_configs" in keys.data}
     values |= hf_layers.windows(keys, family, kind, values)
     values |= hf_layers.sharing(keys, kind, values)
     stored, remarks = checkpoint_format(outer)

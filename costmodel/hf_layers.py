@@ -56,6 +56,11 @@ def mlp_width(keys: Keys, family: Mapping[str, Any], kind: str, hidden: int) -> 
     if width is None:
         if family.get("mixer") == "rwkv-matrix":
             return int(hidden * 3.5) // 32 * 32
+        if family.get("gated", True) and not isinstance(ratio, int | float):
+            if keys.number("expert_width"):
+                return 0  # every MLP is a mixture of experts
+            # only plain MLPs are four times as wide as the model by default
+            return keys.required("intermediate")
         width = int(hidden * (ratio if isinstance(ratio, int | float) else 4))
     if family.get("half_intermediate") or kind == "recurrent_gemma":
         width //= 2  # the file counts gate and up together

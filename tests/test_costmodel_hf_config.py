@@ -155,6 +155,27 @@ def test_an_unknown_quantization_is_reported() -> None:
     assert any("'magic' is not known" in note for note in loaded.notes)
 
 
+def test_layers_that_differ() -> None:
+    """Two layers of the tiny model: one without attention, the other without MLP."""
+    blocks = [
+        {"attention": {"no_op": True}, "ffn": {"ffn_mult": 12.0}},
+        {"attention": {"n_heads_in_group": 2}, "ffn": {"no_op": True}},
+    ]
+    file = {key: value for key, value in TINY.items() if key != "intermediate_size"}
+    loaded = parse_config({**file, "model_type": "nemotron-nas", "block_configs": blocks})
+    # width 2 · 12 · 64 / 3 = 512; two of four heads hold keys and values
+    mlp, attention, norms = 3 * 64 * 512, 2 * 64 * 64 + 2 * 64 * 32, 5 * 64
+    assert loaded.model.total_params == mlp + attention + norms + 2 * 6400
+    assert kv_bytes_per_token(loaded.model) == 2 * 2 * 16 * 2
+    assert any("block_configs" in note for note in loaded.notes)
+
+
+def test_a_gated_mlp_has_no_default_width() -> None:
+    file = {key: value for key, value in TINY.items() if key != "intermediate_size"}
+    with pytest.raises(InvalidFile, match="no intermediate_size"):
+        parse_config({**file, "model_type": "internlm2"})
+
+
 def test_what_the_file_does_not_say_is_reported() -> None:
     loaded = parse_config({k: v for k, v in TINY.items() if k != "vocab_size"})
     assert any("vocab_size = 32000" in note for note in loaded.notes)
