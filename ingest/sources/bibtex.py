@@ -282,7 +282,7 @@ def parse_names(text: str) -> tuple[tuple[Name, ...], bool]:
             et_al = True
             continue
         if is_braced(piece):
-            found.append(name(to_text(piece)))
+            found.append({"family": to_text(piece)})  # as it is: "Inc." keeps its stop
             continue
         parts = [part.strip() for part in split_at_depth_zero(piece, re.compile(","))]
         parts = [part for part in parts if part]

@@ -146,7 +146,7 @@ def read_author(author: Any) -> Name | None:
         return None
     literal = clean(author.get("literal") or author.get("name"))
     if literal:
-        return name(literal)
+        return {"family": literal}
     particles = [clean(author.get(key)) for key in ("dropping-particle", "non-dropping-particle")]
     family = " ".join(part for part in (*particles, clean(author.get("family"))) if part)
     given = clean(author.get("given"))

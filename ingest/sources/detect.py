@@ -6,8 +6,9 @@ import codecs
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, NamedTuple
 
 from ingest.errors import UnreadableSource
@@ -53,11 +54,21 @@ codecs.register_error("kb-cp1252", cp1252)
 def open_source(stream: BinaryIO) -> Opened:
     """Recognises a byte stream and reads it lazily."""
     reader = io.BufferedReader(stream, HEAD_BYTES * 4) if not hasattr(stream, "peek") else stream  # type: ignore[type-var, arg-type]
-    head = reader.peek(HEAD_BYTES)[:HEAD_BYTES]  # type: ignore[attr-defined]
+    with whole_archive():
+        head = reader.peek(HEAD_BYTES)[:HEAD_BYTES]  # type: ignore[attr-defined]
     if head.startswith(b"\x1f\x8b"):
         return open_source(io.BufferedReader(gzip.GzipFile(fileobj=reader), HEAD_BYTES * 4))  # type: ignore[arg-type]
     refuse_binary(head)
     return open_lines(text_lines(reader, head))  # type: ignore[arg-type]
+
+
+@contextmanager
+def whole_archive() -> Iterator[None]:
+    """gzip's complaints as one of ours."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UnreadableSource(f"the compressed file is damaged ({error})", hint="get it again") from error
 
 
 def refuse_binary(head: bytes) -> None:
@@ -82,7 +93,11 @@ def text_lines(stream: BinaryIO, head: bytes) -> Iterator[str]:
         encoding = "utf-16"
     wrapper = io.TextIOWrapper(stream, encoding=encoding, errors="kb-cp1252", newline=None)
     try:
-        while line := wrapper.readline(MAX_LINE_CHARACTERS):
+        while True:
+            with whole_archive():
+                line = wrapper.readline(MAX_LINE_CHARACTERS)
+            if not line:
+                return
             yield line
     finally:
         # The stream is the caller's to close; a wrapper that is thrown away would close it, and complain.
