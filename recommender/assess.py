@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recommender import effects, explain, rank, rules
+from recommender.answer import GAIN_METRICS
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.pricing import Priced, price
@@ -147,16 +148,7 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     }
     for slug, technique in knowledge.techniques.items():
         if not technique.effects:
-            against = [refusal for refusal in (unfit.get(0),) if refusal] + [rules.inert_refusal(technique)]
-            found.items[slug] = Assessment(
-                technique=technique,
-                changes={},
-                index=0,
-                fits=found.baseline_fits,
-                gain=gains[0],
-                spread=spreads[0],
-                refusals=tuple(against),
-            )
+            found.items[slug] = inert(technique, knowledge, unfit.get(0))
             continue
         i = index[slug]
         against = rules.refusals(technique, changes[slug], situation, knowledge, in_place, unfit=unfit.get(i))
@@ -176,6 +168,28 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
             refusals=tuple(against),
         )
     return found
+
+
+def inert(technique: Technique, knowledge: Knowledge, unfit: Refusal | None) -> Assessment:
+    """A technique without effects: where the baseline fits, the same in every situation and therefore kept."""
+    if unfit is None and technique.slug in knowledge.standing:
+        return knowledge.standing[technique.slug]
+    refusal = rules.inert_refusal(technique)
+    item = Assessment(
+        technique=technique,
+        changes={},
+        index=0,
+        fits=unfit is None,
+        gain=NOTHING_GAINED,
+        spread=DEFAULT_SPREAD,
+        refusals=(refusal,) if unfit is None else (unfit, refusal),
+    )
+    if unfit is None:
+        knowledge.standing[technique.slug] = item
+    return item
+
+
+NOTHING_GAINED: Mapping[str, float | None] = dict.fromkeys(GAIN_METRICS, 1.0)
 
 
 def names_in_place(

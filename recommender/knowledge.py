@@ -30,6 +30,9 @@ class Knowledge:
         default_factory=dict
     )  # id of a figure → backtest, filled on demand
 
+    # Answers that no question changes, filled on demand.
+    standing: dict[str, Any] = field(default_factory=dict)
+
     def mechanism(self, slug: str) -> str:
         """The mechanism of a technique; one without a mechanism is its own."""
         return self.techniques[slug].mechanism or slug

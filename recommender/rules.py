@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from costmodel.formats import find_format, for_engine
 from recommender import text
 from recommender.answer import REJECTION_CODES
 from recommender.knowledge import Knowledge
@@ -255,8 +256,6 @@ def engine_refusals(
 
 def format_refusals(changes: Mapping[str, Any], situation: Situation) -> list[Refusal]:
     """Number formats that the engine cannot load or store."""
-    from costmodel.formats import find_format, for_engine
-
     engine = situation.engine
     weights, cache = changes.get("weight_format"), changes.get("kv_format")
     if isinstance(weights, str) and engine.formats:

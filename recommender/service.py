@@ -95,22 +95,30 @@ def witnessed(items: Sequence[Recommendation], assessments: Assessments) -> list
 def rejections(assessments: Assessments) -> tuple[Rejection, ...]:
     """Every technique that is not recommended, with its code and one sentence."""
     found = []
+    knowledge = assessments.knowledge
+    standing = knowledge.standing.setdefault("rejections", {})
     for slug, item in assessments.items.items():
-        if item.accepted:
+        if not item.refusals:
             continue
-        refusal = first(list(item.refusals))
-        found.append(
-            Rejection(
-                technique=slug,
-                code=refusal.code,
-                reason=f"{item.technique.name}: {refusal.reason}",
-                gain=item.gain if item.changes else None,
-                name=item.technique.name,
-                mechanism=item.technique.mechanism,
-                prominence=assessments.knowledge.prominence[slug],
-                also=tuple(sorted({other.code for other in item.refusals} - {refusal.code})),
-            )
+        if id(item) in standing:  # an inert technique where the baseline fits: the same words every time
+            found.append(standing[id(item)])
+            continue
+        refusal = first(list(item.refusals)) if len(item.refusals) > 1 else item.refusals[0]
+        rejection = Rejection(
+            technique=slug,
+            code=refusal.code,
+            reason=f"{item.technique.name}: {refusal.reason}",
+            gain=item.gain if item.changes else None,
+            name=item.technique.name,
+            mechanism=item.technique.mechanism,
+            prominence=knowledge.prominence[slug],
+            also=tuple(sorted({other.code for other in item.refusals} - {refusal.code}))
+            if len(item.refusals) > 1
+            else (),
         )
+        if knowledge.standing.get(slug) is item:
+            standing[id(item)] = rejection
+        found.append(rejection)
     return tuple(found)
 
 

@@ -96,7 +96,25 @@ def resolve(question: Question, knowledge: Knowledge) -> Situation:
         base=base,
         using=using,
         resolved={"model": model.as_dict(), "hardware": hardware.as_dict(), "engine": engine.as_dict()},
-        notes=(*model.notes, *hardware.notes, *engine.notes, *_notes(question, model.spec)),
+        notes=(
+            *model.notes,
+            *hardware.notes,
+            *engine.notes,
+            *_notes(question, model.spec),
+            *_mismatches(question, hardware.spec, engine.spec),
+        ),
+    )
+
+
+def _mismatches(question: Question, hardware: Hardware, engine: Engine) -> list[str]:
+    from costmodel.compatibility import mismatches
+
+    return mismatches(
+        hardware,
+        engine,
+        weight_format=question.weight_format,
+        kv_format=question.kv_format,
+        activation_format=question.activation_format,
     )
 
 
