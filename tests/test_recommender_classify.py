@@ -170,3 +170,28 @@ def test_temperature_is_high_where_scores_are_right_and_low_where_they_mislead()
 
 def test_softmax_rows_add_up():
     assert softmax(np.array([[1000.0, 0.0], [1.0, 1.0]])).sum(axis=1).tolist() == pytest.approx([1.0, 1.0])
+
+
+def test_kb_ingest_shows_proposals_and_stores_none(database, tmp_path, capsys):
+    import shutil
+    import sqlite3
+
+    from kb.cli import run
+
+    copy = tmp_path / "kb.sqlite"
+    shutil.copy(database, copy)
+    (tmp_path / "new.bib").write_text(
+        "@article{a, title={Speculative Streaming: Fast LLM Inference without Auxiliary Models},"
+        " author={Bhendawade, Nikhil}, year={2024}}",
+        encoding="utf-8",
+    )
+    assert run(["ingest", str(tmp_path / "new.bib"), "--db", str(copy), "--quiet"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "proposed from the titles; nothing is stored" in shown
+    assert "system" in shown and "Speculative decoding" in shown and "sequential-decoding" in shown
+    with sqlite3.connect(copy) as connection:
+        found = connection.execute(
+            "SELECT role FROM work WHERE title LIKE 'Speculative Streaming%'"
+            " AND id NOT IN (SELECT work_id FROM techniquework)"
+        ).fetchall()
+    assert found == [("",)]

@@ -92,14 +92,28 @@ def show(answer: dict[str, Any], output: Output) -> None:
             click.echo(wrap(f"{shorten(where, 40)}: {one['reason']}", indent=2, hang=4))
         if len(listed) > 20:
             click.echo(f"  … {len(listed) - 20} more with --json")
-    for one in answer["classification"][:10]:
-        level = one.get("level") or {}
-        if level.get("path"):
-            text = (
-                f"{one.get('work') or one.get('title')}: perhaps {level['path']} ({level['confidence']:.0%})"
-            )
-            click.echo(wrap(text, indent=2, hang=4))
+    show_classification(answer["classification"])
     for note in answer["notes"]:
         output.note(f"note: {note}")
     if answer["proposed"]:
         output.note("see: kb dedupe")
+
+
+def show_classification(proposals: list[dict[str, Any]]) -> None:
+    """Where each new paper may belong: proposals that nobody has accepted, likeliest class first."""
+    from kb.cli.render import shorten, wrap
+
+    if proposals:
+        click.echo("perhaps (proposed from the titles; nothing is stored):")
+    for one in proposals[:10]:
+        classes = ", ".join(f"{item['name']} {item['confidence']:.0%}" for item in one["classes"][:2])
+        bottleneck = one["bottlenecks"][0]
+        click.echo(wrap(str(one["work"]), indent=2, hang=4))
+        level = f"{one['level']['path']} {one['level']['confidence']:.0%}"
+        click.echo(
+            wrap(f"{level}: {classes}; {bottleneck['slug']} {bottleneck['confidence']:.0%}", indent=4, hang=6)
+        )
+        near = one["nearest"][0]
+        click.echo(wrap(f"near {near['id']} ({shorten(near['title'], 44)})", indent=4, hang=6))
+    if len(proposals) > 10:
+        click.echo(f"  … {len(proposals) - 10} more with --json")
