@@ -12,7 +12,7 @@ from costmodel.formats import for_engine, lookup
 from costmodel.layout import PCIE_BYTES_PER_S, Layout, layout_of
 from costmodel.linear import Shape, shape_of
 from costmodel.numeric import maximum, minimum, where
-from costmodel.offload import DISK_BYTES_PER_S, HOST_MEMORY_BYTES_PER_S
+from costmodel.offload import DISK_BYTES_PER_S, HOST_FLOPS_PER_S, HOST_MEMORY_BYTES_PER_S
 from costmodel.operators import Setup
 from costmodel.paths import Path, paths, peak_flops
 from costmodel.specs import Deployment, Engine, Hardware, Model
@@ -66,6 +66,11 @@ def choose(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> 
     return value
 
 
+def given(value: Any, fallback: float) -> Any:
+    """A field, or `fallback` where it is None."""
+    return fallback if value is None else value
+
+
 def behaviour_of(deployment: Deployment, engine: Engine, hardware: Hardware) -> Behaviour:
     """What runs: attention kernels, fusion, graphs, batching."""
     ggml = "llama.cpp" in engine_class(engine)
@@ -97,18 +102,22 @@ def behaviour_of(deployment: Deployment, engine: Engine, hardware: Hardware) -> 
     )
 
 
+# 2:4 units double the peak; products of large models gain 1.6 (Sun et al. 2023, arXiv:2306.11695, table 5)
+TWO_FOUR_TIME = 1.0 / 1.6
+
+
 def sparsity(pattern: Any, density: Any, bits: Any) -> tuple[Any, Any]:
     """Bytes and multiplications left of a sparse weight matrix, as shares of the dense one.
 
-    2:4 keeps half of the values and two bits of position each, and doubles the matrix units' rate (Mishra et al.
-    2021, arXiv:2104.08378). Unstructured weights are stored with a bit map and multiplied dense (Flash-LLM, Xia et
+    2:4 keeps half of the values and two bits of position each, and its units double the matrix rate (Mishra et al.
+    2021, arXiv:2104.08378), of which TWO_FOUR_TIME is left in practice. Unstructured weights are stored with a bit map and multiplied dense (Flash-LLM, Xia et
     al. 2023, arXiv:2309.10285). Blocks leave both out.
     """
     if isinstance(pattern, str):
         if pattern == "none" or pattern == "":
             return 1.0, 1.0
         if pattern == "2:4":
-            return 0.5 + 1.0 / bits, 0.5
+            return 0.5 + 1.0 / bits, TWO_FOUR_TIME
         if pattern == "block":
             return density, density
         return minimum(density + 1.0 / bits, 1.0), 1.0
@@ -116,7 +125,7 @@ def sparsity(pattern: Any, density: Any, bits: Any) -> tuple[Any, Any]:
     loose = pattern == "unstructured"
     bytes_share = np.where(two_four, 0.5 + 1.0 / bits, np.where(block, density, 1.0))
     bytes_share = np.where(loose, np.minimum(density + 1.0 / bits, 1.0), bytes_share)
-    return bytes_share, np.where(two_four, 0.5, np.where(block, density, 1.0))
+    return bytes_share, np.where(two_four, TWO_FOUR_TIME, np.where(block, density, 1.0))
 
 
 def element_bytes(kv_format: Any) -> Any:
@@ -228,6 +237,7 @@ def assemble(
         kv_kept=deployment.kv_heads_kept * deployment.kv_layers_kept,
         elementwise_factor=1.0,
         host_bytes_per_s=host_bytes_per_s,
-        host_memory_bytes_per_s=HOST_MEMORY_BYTES_PER_S,
+        host_memory_bytes_per_s=given(deployment.host_memory_bytes_per_s, HOST_MEMORY_BYTES_PER_S),
+        host_flops_per_s=given(deployment.host_flops_per_s, HOST_FLOPS_PER_S),
         disk_bytes_per_s=DISK_BYTES_PER_S,
     )

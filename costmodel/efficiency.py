@@ -42,6 +42,8 @@ SLUG_CLASS = {
     "megatron": "megatron",
     "autoawq": "autoawq",
     "deepspeed": "deepspeed",
+    "groq": "dataflow",  # weights in SRAM, the whole model one compiled program
+    "cerebras": "dataflow",
     "ik_llama.cpp": "ik_llama.cpp",
 }
 
@@ -104,7 +106,7 @@ def parameters() -> dict[str, float]:
 # classes that share what they do not have of their own with a relative
 PARENT_CLASS = {
     "serving-2023": "serving", "tensorrt-2023": "tensorrt", "llama.cpp-2023": "llama.cpp",
-    "ik_llama.cpp": "llama.cpp", "megatron": "eager", "autoawq": "fused", "deepspeed": "fused",
+    "ik_llama.cpp": "llama.cpp", "megatron": "eager", "autoawq": "fused", "deepspeed": "fused", "dataflow": "accelerator",
 }  # fmt: skip
 
 

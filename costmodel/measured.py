@@ -11,7 +11,7 @@ from costmodel.catalogue import find_devices, find_engine, find_model, nearest_e
 from costmodel.efficiency import device_group, engine_class
 from costmodel.errors import CostModelError
 from costmodel.formats import find_format
-from costmodel.paths import supports
+from costmodel.paths import peak_flops, supports
 from costmodel.specs import Deployment, Engine, Hardware, Model
 from costmodel.units import GIB
 
@@ -27,6 +27,10 @@ TIME_METRICS = {
 }  # fmt: skip
 MEMORY_METRICS = ("peak_mem_gb", "oom")
 SHAREGPT_TOKENS = (161.0, 338.0)  # mean prompt and answer (Kwon et al. 2023, arXiv:2309.06180, Figure 11)
+HOST_UNITS_SHARE = (
+    0.03  # of a server's matrix rate that experts reach on it (KTransformers: 4 to 10 of 262 TFLOP/s)
+)
+HOST_MEMORY_BYTES = 200e9  # of a host that offloads, where a source does not say
 ROOM_SHARE = 0.65  # of the memory that weights may fill in a replica tuned for throughput
 FLASH_DEFAULT_YEAR = 2025.6  # llama.cpp ran unfused attention unless told otherwise
 LARGEST = "max"  # batch: as many as memory holds
@@ -286,7 +290,11 @@ def _fill(case: Case, row: dict[str, str]) -> None:
     if memory:
         case.memory_override = float(memory[1]) * GIB
     if hybrid:
-        fields.update(host_share(model, hardware, weight_format, case.devices))
+        fields.update(host_share(model, hardware, weight_format, case.devices), host_compute=True)
+        fields.update(
+            host_memory_bytes_per_s=hosts[0].bandwidth_bytes_per_s,
+            host_flops_per_s=peak_flops(hosts[0], "fp16") * HOST_UNITS_SHARE,
+        )
         assumed.append("weights beyond the cards' memory are multiplied by the host's processor")
     if "kernel=gemv" in notes:
         fields["weight_kernel"] = "gemv"
@@ -296,6 +304,13 @@ def _fill(case: Case, row: dict[str, str]) -> None:
         fields["decode_attention_kernel"] = fields["attention_kernel"] = "eager"
     if engine.family == "llama.cpp" and engine.year < FLASH_DEFAULT_YEAR and "fa=1" not in notes:
         fields["attention_kernel"] = "eager"
+    if not hybrid and ("offload" in notes or engine.family == "offload"):
+        placed = host_share(model, hardware, weight_format, case.devices)
+        stored = model.total_params * find_format(weight_format).bytes_per_weight
+        on_disk = max(0.0, placed["host_weight_share"] - HOST_MEMORY_BYTES / max(stored, 1.0))
+        fields.update(host_weight_share=placed["host_weight_share"] - on_disk, disk_weight_share=on_disk)
+        fields["offload_overlap"] = float(engine.defaults.get("offload_overlap", 0.0))
+        assumed.append("weights beyond the cards' memory stream from the host, beyond 200 GB from disk")
     threads = _number(row.get("threads"))
     if threads and hardware.device_class == "cpu":
         fields["threads"] = threads
@@ -333,4 +348,4 @@ def host_share(model: Model, hardware: Hardware, weight_format: str, devices: fl
         stored = counts.linear * find_format(weight_format).bytes_per_weight
         room = 0.85 * hardware.memory_bytes * devices
         share = max(0.0, 1.0 - room / stored)
-    return {"host_weight_share": share, "host_compute": True}
+    return {"host_weight_share": share}

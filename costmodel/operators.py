@@ -83,6 +83,7 @@ class Setup:
     # around the device
     host_bytes_per_s: Any  # link to the host, data sheet
     host_memory_bytes_per_s: Any
+    host_flops_per_s: Any
     disk_bytes_per_s: Any
     ideal: bool = False  # the roofline: no kernels, no overheads
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from costmodel.assembly import EAGER_DECODE_COPIES, Behaviour
 from costmodel.attention import causal_pairs, mean_context
+from costmodel.experts import touched_experts
+from costmodel.linear import FLOPS_PER_WEIGHT
 from costmodel.numeric import ceiling, maximum, minimum, where
 from costmodel.offload import exposed_seconds, host_compute_seconds, transfer_seconds
 from costmodel.operators import Operator, Setup, overheads, run_pass
@@ -62,24 +64,36 @@ def total(terms: dict[str, Any]) -> Any:
     return result
 
 
-def offload_seconds(setup: Setup, deployment: Deployment, device_s: Any, *, touched_share: Any = 1.0) -> Any:
-    """What weights in host memory or on disk add to one pass."""
+def offload_seconds(setup: Setup, deployment: Deployment, device_s: Any, tokens: Any) -> Any:
+    """What weights in host memory or on disk add to one pass over `tokens` tokens.
+
+    Experts leave the device first, since a token touches few of them; what a pass does not touch does not move.
+    """
     host, disk = deployment.host_weight_share, deployment.disk_weight_share
     if isinstance(host, int | float) and isinstance(disk, int | float) and host == 0 and disk == 0:
         return 0.0
     shape = setup.shape
-    weights = shape.qkv_params + shape.out_params + shape.mlp_params + shape.mixer_params
-    weights = weights + shape.expert_params * touched_share
-    stored = weights * setup.weights_kept * setup.layers_kept * setup.weight_bytes
+    kept = setup.weights_kept * setup.layers_kept
+    dense = (shape.qkv_params + shape.out_params + shape.mlp_params + shape.mixer_params) * kept
+    experts = shape.expert_params * kept * setup.experts / shape.experts
+    away = (dense + experts) * (host + disk)
+    experts_away = minimum(away, experts)
+    touched = touched_experts(experts=setup.experts, active_experts=setup.active_experts, tokens=tokens)
     streamed = 1.0 - deployment.hot_weight_share
-    host_bytes, disk_bytes = stored * host * streamed, stored * disk * streamed
+    moved = (experts_away * touched / setup.experts + away - experts_away) * streamed * setup.weight_bytes
+    from_disk_share = disk / maximum(host + disk, 1e-12)
+    host_bytes, disk_bytes = moved * (1.0 - from_disk_share), moved * from_disk_share
     link, disk_rate = setup.host_bytes_per_s, setup.disk_bytes_per_s
     from_disk = transfer_seconds(
         host_bytes=0.0, disk_bytes=disk_bytes, link_bytes_per_s=link, disk_bytes_per_s=disk_rate
     )
     transfer = from_disk + transfer_seconds(host_bytes=host_bytes, disk_bytes=0.0, link_bytes_per_s=link)
+    used = experts_away * setup.active_experts / setup.experts + away - experts_away
     on_host = from_disk + host_compute_seconds(
-        host_bytes=host_bytes, host_bytes_per_s=setup.host_memory_bytes_per_s
+        host_bytes=host_bytes,
+        flops=FLOPS_PER_WEIGHT * used * streamed * tokens,
+        host_bytes_per_s=setup.host_memory_bytes_per_s,
+        host_flops_per_s=setup.host_flops_per_s,
     )
     added = where(deployment.host_compute, on_host, transfer)
     return exposed_seconds(transfer_s=added, device_s=device_s, overlap=deployment.offload_overlap)
@@ -125,7 +139,7 @@ def prefill(
     gaps, step = overheads(setup, device_s, sequences=sequences)
     terms["launch"] = gaps
     terms["framework"] = step + setup.prefill_s
-    terms["offload"] = offload_seconds(setup, deployment, device_s)
+    terms["offload"] = offload_seconds(setup, deployment, device_s, tokens / chunks)
     single = isinstance(chunks, float) and chunks == 1.0
     if not single:
         terms = {name: seconds * chunks for name, seconds in terms.items()}
@@ -196,7 +210,7 @@ def decode_step(
         device_s = total(terms)
         gaps, step = overheads(setup, device_s, sequences=sequences, layers_run=deployment.layers_executed)
         terms["launch"], terms["framework"] = gaps, step
-        terms["offload"] = offload_seconds(setup, deployment, device_s)
+        terms["offload"] = offload_seconds(setup, deployment, device_s, tokens)
         if not (isinstance(deployment.host_kv_share, int | float) and deployment.host_kv_share == 0):
             cache = (
                 shape.kv_elements * read + shape.window_elements * minimum(read, shape.window_tokens)

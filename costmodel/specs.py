@@ -192,6 +192,8 @@ class Deployment:
     # --- placement
     host_weight_share: Number = 0.0  # weights streamed from host memory every step
     host_compute: bool | NDArray[np.bool_] = False  # …or multiplied by the host CPU where they lie
+    host_memory_bytes_per_s: Number | None = None  # of the host's processor; None: a desktop's
+    host_flops_per_s: Number | None = None  # that it achieves
     disk_weight_share: Number = 0.0
     host_kv_share: Number = 0.0
     hot_weight_share: Number = 0.0  # of the host weights, share never touched in a step (activation locality)

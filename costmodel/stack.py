@@ -21,6 +21,7 @@ from costmodel.formats import find_format, for_engine
 from costmodel.layout import NETWORK_BYTES_PER_S, PCIE_BYTES_PER_S, Layout, layout_of, link_kind, node_devices
 from costmodel.linear import Shape, shape_of
 from costmodel.measured import MOST_SEQUENCES, Case
+from costmodel.offload import HOST_FLOPS_PER_S, HOST_MEMORY_BYTES_PER_S
 from costmodel.operators import Setup
 from costmodel.paths import Path, make_path, peak_flops
 from costmodel.specs import Deployment, Workload
@@ -32,7 +33,7 @@ PATH_FIELDS = (
     "host_factor", "thread_factor",
 )  # fmt: skip
 NUMBERS = (
-    "host_weight_share", "active_experts_kept", "devices",
+    "host_weight_share", "disk_weight_share", "offload_overlap", "active_experts_kept", "devices",
 )  # fmt: skip
 MULTIPLIERS = {"decode_tok_s_per_seq", "decode_tok_s_total"}
 
@@ -123,6 +124,10 @@ def stack(cases: list[Case]) -> Stack:
     deployment = Deployment(
         kv_format=element,
         threads=np.array([float(d.threads or ALL_THREADS) for d in deployments]),
+        host_memory_bytes_per_s=np.array(
+            [float(d.host_memory_bytes_per_s or HOST_MEMORY_BYTES_PER_S) for d in deployments]
+        ),
+        host_flops_per_s=np.array([float(d.host_flops_per_s or HOST_FLOPS_PER_S) for d in deployments]),
         host_compute=np.array([bool(d.host_compute) for d in deployments]),
         **{name: np.array([float(getattr(d, name)) for d in deployments]) for name in NUMBERS},
     )

@@ -229,13 +229,13 @@ CHANGES: dict[str, object] = {
     "cuda_graphs": False, "continuous_batching": False, "chunk_tokens": 256, "disaggregated": True,
     "weight_kernel": "naive", "host_weight_share": 0.5, "host_compute": True, "disk_weight_share": 0.5,
     "host_kv_share": 0.5, "hot_weight_share": 0.5, "offload_overlap": 0.9, "prefix_cache": True,
-    "cache_host_share": 0.5, "threads": 2, "kv_read_factor": 2.0, "draft_layer_share": 0.5, "weight_read_share": 0.5,
+    "cache_host_share": 0.5, "threads": 2, "host_memory_bytes_per_s": 300e9, "host_flops_per_s": 1e11, "kv_read_factor": 2.0, "draft_layer_share": 0.5, "weight_read_share": 0.5,
 }  # fmt: skip
 NEEDS: dict[str, dict[str, object]] = {
     "activation_format": {"weight_format": "fp8"}, "weight_density": {"sparsity_pattern": "block"},
     "sparsity_pattern": {"weight_density": 0.5}, "cascade_size": {"cascade_share": 0.5},
     "draft_weight_share": {"draft_passes": 4}, "draft_passes": {"draft_weight_share": 0.1},
-    "weight_kernel": {"weight_format": "int4"}, "host_compute": {"host_weight_share": 0.5},
+    "weight_kernel": {"weight_format": "int4"}, "host_compute": {"host_weight_share": 0.5}, "host_memory_bytes_per_s": {"host_weight_share": 0.5, "host_compute": True}, "host_flops_per_s": {"host_weight_share": 0.5, "host_compute": True},
     "hot_weight_share": {"host_weight_share": 0.5}, "offload_overlap": {"host_weight_share": 0.5},
     "interconnect": {"devices": 2}, "tensor_parallel": {"devices": 4},
     "pipeline_parallel": {"devices": 4, "tensor_parallel": 1}, "expert_parallel": {"devices": 2},
