@@ -7,8 +7,10 @@ and its place in it.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -100,7 +102,8 @@ def ingest_records(
     position = 1
     for chunk in chunks(references, batch):
         report.read += len(chunk)
-        importer.store(session, chunk, position, report)
+        with collector_paused():
+            importer.store(session, chunk, position, report)
         position += len(chunk)
         if commit and not dry_run:
             session.commit()
@@ -112,6 +115,18 @@ def ingest_records(
     elif commit:
         session.commit()
     return report
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """A batch makes a million small objects and no cycles; looking for cycles among them costs a quarter of the time."""
+    active = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if active:
+            gc.enable()
 
 
 def chunks(references: Iterable[Reference], size: int) -> Iterator[list[Reference]]:
