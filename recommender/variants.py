@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from costmodel.errors import CostModelError
+from costmodel.formats import Format, all_formats, find_format
 from recommender.effects import Fields
 from taxonomy.model import Technique
 
@@ -66,32 +68,29 @@ def _weights(
     bits = weight_bits(config)
     if bits is None:
         return
-    usual = default_bits(technique)
     if "average_bits" in {knob.name for knob in technique.knobs}:
         found.knobs["average_bits"] = bits
-    if usual is not None and abs(usual - bits) > 0.75:
-        codebook = re.match(r"(aqlm|quip|qtip)", technique.slug)
-        if codebook and bits in (3.0, 4.0):
-            found.fields["weight_format"] = f"quip-sharp-{bits:.0f}bit"
-        elif re.search(r"exl2|bpw", config.lower()):
-            found.fields["weight_format"] = f"exl2-{bits:g}bpw"
-        else:
-            found.fields["weight_format"] = WEIGHT_FORMATS.get(round(bits), f"{bits:g}bpw")
+    usual = default_format(technique)
+    if usual is None or abs(usual.bits_per_weight - bits) <= 0.75:
+        return
+    own = re.sub(r"(?<![a-z0-9])\d(?=-?bit)", f"{bits:.0f}", usual.slug)
+    if own != usual.slug and own in all_formats():
+        found.fields["weight_format"] = own
+    elif re.search(r"exl2|bpw", config.lower()):
+        found.fields["weight_format"] = f"exl2-{bits:g}bpw"
+    else:
+        found.fields["weight_format"] = WEIGHT_FORMATS.get(round(bits), f"{bits:g}bpw")
+    if found.fields["weight_format"] == WEIGHT_FORMATS[3]:
+        found.fields["weight_kernel"] = "naive"  # tuned kernels for plain integers exist for 4 and 8 bits
 
 
-def default_bits(technique: Technique) -> float | None:
-    """Bits of the format that the technique sets by default."""
-    from costmodel.errors import CostModelError
-    from costmodel.formats import find_format
-
+def default_format(technique: Technique) -> Format | None:
+    """The weight format that the technique sets by default."""
     for effect in technique.effects:
-        if (
-            effect.field == "weight_format"
-            and isinstance(effect.value, str)
-            and not effect.value.startswith(("=", "knob"))
-        ):
+        value = effect.value
+        if effect.field == "weight_format" and isinstance(value, str) and not value.startswith(("=", "knob")):
             try:
-                return find_format(effect.value).bits_per_weight
+                return find_format(value)
             except CostModelError:
                 return None
     return None
