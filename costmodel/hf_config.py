@@ -21,6 +21,7 @@ from costmodel.specs import Model
 from costmodel.tables import read_text
 
 MAX_FILE_BYTES = 20_000_000
+MOST = 1e18  # parameters or bytes of state beyond this are a slip
 NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "text_model_config")
 DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "half": "fp16"}
 ENCODERS = frozenset(
@@ -240,6 +241,13 @@ def _model(
         **values,
     )
     counted = count_parameters(draft)
+    wrong = [k for k, v in draft.__dict__.items() if isinstance(v, int | float) and not 0 <= v < MOST]
+    if wrong or not 0 < counted.total < MOST:
+        raise InvalidFile(
+            f"{keys.name}: {', '.join(wrong) or 'the number of parameters'} comes out negative or absurd",
+            hint="check the dimensions in the file",
+            field="model",
+        )
     return Model(**{**draft.__dict__, "total_params": counted.total, "active_params": counted.active})
 
 
