@@ -111,7 +111,9 @@ def test_effect_fields_exist_and_change_something():
     idle = [
         technique.slug
         for technique in TECHNIQUES.values()
-        if technique.effects and all(value == known[effect.field] for effect, value in values(technique))
+        if technique.effects
+        and not technique.knobs  # a knob may wait for the user's word
+        and all(value == known[effect.field] for effect, value in values(technique))
     ]
     assert idle == []
 
