@@ -213,7 +213,7 @@ def test_nested_files_read_the_language_part() -> None:
         ({**TINY, "num_attention_heads": 10**30}, "out of range"),
         ({**TINY, "num_attention_heads": 5}, "not a multiple of 5 heads"),
         ({**TINY, "num_key_value_heads": 3}, "do not divide"),
-        ({**TINY, "model_type": "lfm2", "block_ffn_dim_multiplier": -3}, "comes out negative"),
+        ({**TINY, "model_type": "lfm2", "block_ffn_dim_multiplier": -30}, "comes out negative"),
         ({**TINY, "model_type": "t5"}, "not a decoder-only"),
         ({**TINY, "is_encoder_decoder": True}, "not a decoder-only"),
         ({**TINY, "model_type": "dbrx", "ffn_config": {"moe_num_experts": "many"}}, "a setting has a form"),
