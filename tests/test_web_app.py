@@ -26,6 +26,12 @@ PAGES = (
     "/hardware/rtx-3090",
     "/engines",
     "/api",
+    "/validation",
+    "/compare",
+    "/compare?ids=awq,gptq,smoothquant",
+    "/graph",
+    "/graph?root=2306.00978",
+    "/graph?from=2306.00978&to=2309.06180",
 )
 
 
@@ -81,7 +87,8 @@ def test_compressed_only_for_those_who_ask(web):
         ("DELETE", "/api/v1/techniques", 405, "method-not-allowed"),
         ("GET", "/api/v1/techniques?limit=0", 422, "invalid-value"),
         ("GET", "/api/v1/techniques?limit=201", 422, "invalid-value"),
-        ("GET", "/api/v1/techniques?cursor=!!", 422, "invalid-query"),
+        ("GET", "/api/v1/techniques?cursor=!!", 404, "not-found"),
+        ("GET", "/api/v1/estimate?hardware=rtx-3090&model=70b&tensor_parallel=4", 409, "conflict"),
         ("GET", "/api/v1/techniques?colour=red", 422, "invalid-query"),
         ("GET", "/api/v1/recommend?hardware=rtx3900&model=70b", 422, "unknown-name"),
         ("GET", "/api/v1/recommend?hardware=rtx-3090", 422, "invalid-value"),

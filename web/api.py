@@ -35,8 +35,8 @@ def body_schema(schema: dict[str, Any], *examples: dict[str, Any]) -> dict[str, 
 
 
 SCENARIO = schemas.scenario_schema(FIELDS)
-POST_ERRORS = schemas.error_responses(413, 422)
-ERRORS = schemas.error_responses(422)
+POST_ERRORS = schemas.error_responses(409, 413, 422)
+ERRORS = schemas.error_responses(409, 422)
 
 
 async def read_body(request: Request) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def scenario_question(given: dict[str, Any]) -> Question:
 
 def answered(library: Any, given: dict[str, Any]) -> Response:
     answer = service.recommend(library.reader(), question_of(given))
-    return JSONResponse(answer.as_dict())
+    return JSONResponse(plain(answer.as_dict()))
 
 
 def estimated(given: dict[str, Any], library: Any) -> Response:
@@ -183,7 +183,7 @@ async def post_sweep(request: Request, library: LibraryDep) -> Response:
     description="The same as POST /sweep; lists are comma-separated (`batch=1,2,4`).",
     openapi_extra={
         "parameters": [
-            entry | {"schema": {"type": "string"}} for entry in schemas.query_parameters(SCENARIO_FIELDS)
+            schemas.listed_parameter(entry) for entry in schemas.query_parameters(SCENARIO_FIELDS)
         ]
     },
 )

@@ -130,7 +130,7 @@ Format = Literal["bibtex", "ris", "csl-json", "csv", "json", "graphml"]
         200: {
             "description": "The file",
             "content": {
-                kind: {"schema": {"type": "string"}}
+                kind: {"schema": {} if "json" in kind else {"type": "string"}}
                 for kind in kb_export.MEDIA_TYPES.values()
                 if kind != "application/json"
             },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -62,9 +62,14 @@ def techniques(
         str | None, text("A class and everything below it, optionally `scheme:path`", "model/compression")
     ] = None,
     bottleneck: Annotated[str | None, text("What it relieves", "kv-bandwidth")] = None,
-    phase: Annotated[str | None, text("prefill, decode or both", "decode")] = None,
-    training: Annotated[str | None, text("none, calibration, finetune or pretrain", "none")] = None,
-    lossless: Annotated[str | None, text("yes, approx or no", "yes")] = None,
+    phase: Annotated[Literal["prefill", "decode", "both"] | None, Query(description="What it helps")] = None,
+    training: Annotated[
+        Literal["none", "calibration", "finetune", "pretrain"] | None,
+        Query(description="What has to be trained"),
+    ] = None,
+    lossless: Annotated[
+        Literal["yes", "approx", "no"] | None, Query(description="Whether the output stays the same")
+    ] = None,
     mechanism: Annotated[str | None, text("Techniques of one mechanism")] = None,
     kind: Annotated[str | None, text("software, hardware or model", "software")] = None,
     limit: Limit = DEFAULT_LIMIT,

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from kb.db import open_reader
 from kb.reader import Reader
-from web import backtested, errors
+from web import backtested, errors, openapi
 from web.assets import Assets
 from web.cache import ResponseCache
 from web.deps import Library
@@ -60,6 +60,7 @@ def create_app(
     app.state.library = library
     app.state.assets = Assets()
     app.add_middleware(ResponseCache, library=library)
+    app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]
     errors.install(app)
     add_routes(app)
 

@@ -10,7 +10,8 @@ from typing import Any
 from costmodel.catalogue import all_engines, all_hardware, all_models
 from costmodel.errors import UnknownName
 from costmodel.units import GB, GIB
-from recommender.question import OBJECTIVES, TRAINING, Question
+from recommender.question import MAX_DEVICES, OBJECTIVES, TRAINING, Question
+from web.errors import Contradiction
 from web.formats import bytes_text, parameters, si
 from web.urls import Pairs, pairs_of
 
@@ -74,7 +75,32 @@ def question_of(values: Mapping[str, Any]) -> Question:
     """A checked question; empty fields count as absent."""
     given = {name: value for name, value in values.items() if value not in (None, "")}
     check_names(given)
+    check_layout(given)
     return Question.from_mapping(given)
+
+
+def check_layout(given: Mapping[str, Any]) -> None:
+    """More ranks than devices: each field is fine, together they are not; over HTTP that is a conflict (409)."""
+    try:
+        devices = int(given.get("devices") or 1)
+        ranks = {
+            name: int(given.get(name) or 1)
+            for name in ("tensor_parallel", "pipeline_parallel", "expert_parallel")
+        }
+    except (TypeError, ValueError, OverflowError):
+        return  # Question names the field at fault
+    product = ranks["tensor_parallel"] * ranks["pipeline_parallel"]
+    name = max(ranks, key=lambda each: ranks[each])
+    if (
+        1 <= devices < max(product, *ranks.values())
+        and min(ranks.values()) >= 1
+        and max(ranks.values()) <= MAX_DEVICES
+    ):
+        raise Contradiction(
+            f"{max(product, *ranks.values())} ranks need as many devices, {devices} given",
+            hint=f"raise devices or lower {name}",
+            field=name,
+        )
 
 
 def state_pairs(question: Question) -> Pairs:

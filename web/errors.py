@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from costmodel.errors import CostModelError
-from kb.errors import DatabaseError, KnowledgeBaseError, NotFound
+from kb.errors import DatabaseError, InvalidQuery, KnowledgeBaseError, NotFound
 from recommender.errors import RecommenderError
 from taxonomy.errors import TaxonomyError
 
@@ -48,6 +48,12 @@ class Problem:
         return {"error": {name: shape[name] for name in ("code", "message", "hint", "field")}}
 
 
+class Contradiction(RecommenderError):
+    """Fields that are fine alone and cannot hold together."""
+
+    code = "conflict"
+
+
 class Missing(NotFound):
     """A record that is not there, with links to the closest ones."""
 
@@ -61,8 +67,12 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, NotFound):
         near = tuple(getattr(error, "near", ()))
         return Problem(404, error.code, error.message, error.hint, error.field, near)
+    if isinstance(error, Contradiction):
+        return Problem(409, "conflict", error.message, error.hint, error.field)
     if isinstance(error, DatabaseError):
         return Problem(503, error.code, error.message, error.hint, error.field)
+    if isinstance(error, InvalidQuery) and error.field == "cursor":
+        return Problem(404, "not-found", error.message, error.hint, error.field)
     if isinstance(error, OURS):
         return Problem(422, error.code, error.message, error.hint, error.field)
     if isinstance(error, RequestValidationError):
@@ -97,6 +107,12 @@ def problem_of_validation(error: RequestValidationError) -> Problem:
     return Problem(422, "invalid-value", message, "see /api for the fields and their ranges", name)
 
 
+def methods_of(request: Request) -> list[str]:
+    """All methods of an address; the framework names those of the first route only."""
+    paths = request.app.openapi()["paths"] if wants_json(request) else {}
+    return sorted(method.upper() for method in paths.get(request.url.path, {}))
+
+
 def wants_json(request: Request) -> bool:
     return request.url.path.startswith("/api/")
 
@@ -104,6 +120,8 @@ def wants_json(request: Request) -> bool:
 def respond(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
     headers = dict(problem.headers)
+    if problem.status == 405:
+        headers["allow"] = ", ".join(methods_of(request)) or headers.get("allow", "GET")
     if wants_json(request):
         return JSONResponse(problem.body(), problem.status, headers)
     from web.render import render_problem

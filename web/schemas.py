@@ -167,6 +167,20 @@ def query_parameters(fields: tuple[str, ...]) -> list[dict[str, Any]]:
     return found
 
 
+def listed_parameter(entry: dict[str, Any]) -> dict[str, Any]:
+    """A query parameter that takes several values, separated by commas."""
+    items = {key: value for key, value in entry["schema"].items() if key not in ("default", "description")}
+    listed = {name: value for name, value in entry.items() if name != "example"}
+    listed |= {
+        "schema": {"type": "array", "items": items, "minItems": 1, "maxItems": 50},
+        "style": "form",
+        "explode": False,
+    }
+    if "example" in entry:
+        listed["example"] = [entry["example"]]
+    return listed
+
+
 class Fault(BaseModel):
     code: str = Field(description="A short stable name, for programs", examples=["unknown-name"])
     message: str = Field(description="What was given", examples=["unknown hardware 'rtx3900'"])
@@ -232,6 +246,7 @@ def error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
         404: "Nothing has this id",
         422: "The request cannot be understood; `error.field` names the field",
         405: "Not this method",
+        409: "Fields that contradict each other, such as more ranks than devices",
         413: "The body is too large",
     }
     return {code: {"model": ErrorBody, "description": said[code]} for code in codes}
