@@ -174,7 +174,7 @@ class Importer:
             count_surveys(connection, plan.touched)
         report.new += len(plan.created)
         report.merged += len(plan.absorbed)
-        report.works += [*plan.created, *plan.updated]
+        report.works += [*plan.created, *(plan.updated.keys() - plan.absorbed.keys())]
         if self.proposals:
             report.proposed += propose(connection, ids, sorted({*plan.created, *plan.updated}), self.origin)
         return found

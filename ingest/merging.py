@@ -127,7 +127,7 @@ def merge(session: Session, a: str, b: str, *, reason: str = "") -> dict[str, An
     plan = plan_around(connection, Ids(connection), [kept, gone], keep={kept})
     # The plan may absorb more works than the one named; an undo needs all of them as they are now.
     before = {work: state_of(connection, work) for work in sorted({kept, gone, *plan.absorbed})}
-    write(connection, plan)
+    write(session, plan)
     row = {
         "kept": kept_slug,
         "absorbed": gone_slug,
@@ -192,9 +192,14 @@ def plan_around(
     return plan
 
 
-def write(connection: Connection, plan: Plan) -> None:
+def write(session: Session, plan: Plan) -> None:
+    """Writes a plan and tells the search index about every work that changed or went."""
+    from kb.search_index import update
+
+    connection = session.connection()
     write_plan(connection, plan, USER)
     count_surveys(connection, plan.touched)
+    update(session, {*plan.touched, *plan.absorbed})
 
 
 def find_merge(connection: Connection, asked: str) -> dict[str, Any]:
@@ -227,7 +232,7 @@ def unmerge(session: Session, asked: str) -> dict[str, Any]:
             f"{', '.join(missing)} cannot be told apart again: records that came later join the works",
             hint=f"say so with: kb merge {log['kept']} {log['absorbed']} --different",
         )
-    write(connection, plan)
+    write(session, plan)
     for state in states:
         put_links_back(connection, state, restore[state["anchor"]].id)
     if data["proposals"]:

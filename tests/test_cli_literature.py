@@ -136,3 +136,23 @@ def test_dedupe_check_exits_with_one_where_a_person_is_needed(tmp_path):
     assert "authors and similar title" in run(path, "dedupe", "--check", code=1)
     run(path, "merge", "doe-2023-breaking", "doe-2024-break", "--different")
     run(path, "dedupe", "--check", code=0)
+
+
+def test_search_follows_a_merge_and_its_undo(database, tmp_path):
+    import shutil
+
+    copy = str(tmp_path / "copy.sqlite")
+    shutil.copy(database, copy)
+
+    def found():
+        answer = json.loads(
+            run(copy, "search", "accurate post-training quantization gptq", "--type", "paper", "--json")
+        )
+        return [row["id"] for row in answer["results"]]
+
+    assert "frantar-2022-gptq" in found()
+    log = json.loads(run(copy, "merge", "lin-2023-awq", "frantar-2022-gptq", "--json"))
+    assert "frantar-2022-gptq" not in found()
+    assert "lin-2023-awq" in found()
+    run(copy, "unmerge", str(log["id"]))
+    assert "frantar-2022-gptq" in found()
