@@ -223,6 +223,9 @@ def calibrate(
     cases: list[Case], constants: list[Constant], *, restart: bool = False
 ) -> tuple[Problem, Array, Array]:
     """Fit; keep only the constants that the rows inform; fit those again."""
+    for constant in constants:
+        if constant.sigma == 0:
+            constant.value = constant.prior
     problem = make_problem(cases, constants)
     every = np.ones(len(cases), dtype=bool)
     theta = np.log([c.prior if restart else c.value for c in problem.free])
@@ -320,6 +323,7 @@ def write_page(problem: Problem, theta: Array, left_out: dict[str, Array]) -> No
         return
     parameters.cache_clear()
     intervals.table.cache_clear()
+    intervals.spread.cache_clear()
     cases = problem.rows.cases
     residuals = {
         "in": predict(problem.rows, problem.values(theta)) - problem.target,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from costmodel.estimate import Estimate
 
 CONFIDENCE = 0.8
+KIN_WIDTH = 1.5  # times as wide, in logarithms, as the widest of its class
 ANY = "*"  # engine and device group without measurements of their own
 
 
@@ -29,6 +30,7 @@ def table() -> dict[tuple[str, str, str], tuple[float, str]]:
     }
 
 
+@lru_cache(maxsize=4096)
 def spread(phase: str, engine: str, group: str) -> tuple[float, str]:
     """Factor f such that [t / f, t · f] holds the measured time in 80 % of cases, and what that rests on.
 
@@ -42,6 +44,15 @@ def spread(phase: str, engine: str, group: str) -> tuple[float, str]:
     found = table().get((phase, engine, group))
     if found:
         return found
+    others = [factor for (_, e, g), (factor, _) in table().items() if (e, g) == (engine, group)]
+    if others:
+        usual = sorted(factor for (p, e, _), (factor, _) in table().items() if p == phase and e != ANY)
+        factor = max(*others, usual[len(usual) // 2])
+        return factor, f"residuals of {engine.partition('/')[0]} on {group} in other kinds of time"
+    kind = engine.rpartition("/")[2]
+    kin = [f for (p, e, g), (f, _) in table().items() if (p, g) == (phase, group) and e.endswith(f"/{kind}")]
+    if kin:
+        return max(kin) ** KIN_WIDTH, f"residuals of other engines of its class ({kind}) on {group}, widened"
     factor, basis = table()[(phase, ANY, ANY)]
     return factor, f"no measurement of {engine.partition('/')[0]} on {group}: {basis}"
 
