@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from sqlmodel import select, update
+from sqlalchemy import bindparam
+from sqlmodel import select
 
 import kb.models as tables
 from ingest.catalogue_works import WorkIndex
@@ -59,31 +60,27 @@ def load_roles(session: Session) -> None:
     found = decisions_by_work(
         WorkIndex(session).by_reference, read_roles(), united_by_hand=by_hand is not None
     )
-    for work_id, decision in found.items():
-        session.execute(
-            update(tables.Work)
-            .where(tables.Work.id == work_id)  # type: ignore[arg-type]
-            .values(role=decision.role, role_reason=decision.reason)
-        )
+    roles = {work_id: (decision.role, decision.reason) for work_id, decision in found.items()}
     introduced = session.exec(
         select(tables.TechniqueWork.work_id, tables.TechniqueWork.technique)
         .where(tables.TechniqueWork.role == "introduces")
         .order_by(tables.TechniqueWork.technique)
     ).all()
-    for work_id, technique in introduced:
+    for work_id, technique in reversed(introduced):
         if work_id not in found:
-            session.execute(
-                update(tables.Work)
-                .where(tables.Work.id == work_id, tables.Work.role == "")  # type: ignore[arg-type]
-                .values(role="technique", role_reason=f"introduces {technique}")
-            )
+            roles[work_id] = ("technique", f"introduces {technique}")
     for work_id in session.exec(select(tables.Survey.work_id)).all():
-        session.execute(
-            update(tables.Work)
-            .where(tables.Work.id == work_id, tables.Work.role == "")  # type: ignore[arg-type]
-            .values(role="survey", role_reason="one of the surveys that the catalogue is drawn from")
-        )
+        roles.setdefault(work_id, ("survey", "one of the surveys that the catalogue is drawn from"))
+    table = tables.Work.__table__  # type: ignore[attr-defined]
     session.flush()
+    # One statement with many parameters: five hundred single updates take longer than all the rest of the build.
+    session.connection().execute(
+        table.update()
+        .where(table.c.id == bindparam("of"))
+        .values(role=bindparam("as_"), role_reason=bindparam("why")),
+        [{"of": work_id, "as_": role, "why": reason} for work_id, (role, reason) in sorted(roles.items())],
+    )
+    session.expire_all()
 
 
 def decisions_by_work(
