@@ -34,9 +34,35 @@ QUANTITIES: dict[str, tuple[str, float]] = {
     "compute_capability": ("compute_capability", 1.0),
     "launch_year": ("launch_year", 1.0),
 }
+# keys under which data sheets and other tools' files state the same
+SYNONYMS = {
+    "memory_bw_gbs": "bandwidth_gb_s",
+    "bandwidth_gbs": "bandwidth_gb_s",
+    "memory_bandwidth_gb_s": "bandwidth_gb_s",
+    "vram_gb": "memory_gb",
+    "interconnect_gbs_per_dir": "interconnect_gb_s",
+    "pcie_gbs_per_dir": "host_gb_s",
+    "pcie_gb_s": "host_gb_s",
+    "l2_or_sram_mb": "cache_mb",
+    "class": "device_class",
+    "device_name": "name",
+    "note": "notes",
+    "fp16_tflops_dense_fp32acc": "fp16_tflops",
+    "fp16_tflops_dense_fp16acc": "fp16_acc16_tflops",
+    "bf16_tflops_dense": "bf16_tflops",
+    "int8_tops_dense": "int8_tflops",
+    "fp8_tflops_dense": "fp8_tflops",
+    "fp4_tflops_dense": "fp4_tflops",
+    "int4_tops_dense": "int4_tflops",
+    "int8_tops": "int8_tflops",
+    "int4_tops": "int4_tflops",
+}
 TEXTS = ("name", "slug", "vendor", "device_class", "architecture", "interconnect", "memory_type", "host_link")
 OTHERS = ("sparsity_2_4", "tflops", "flops", "source", "notes")
-KEYS = (*QUANTITIES, *TEXTS, *OTHERS, *(f"{rate}_tflops" for rate in RATES))
+KEYS = (
+    *(*QUANTITIES, *TEXTS, *OTHERS),
+    *(f"{rate}_{unit}" for rate in RATES for unit in ("tflops", "flops", "ops")),
+)
 EXAMPLE = 'name = "My card", memory_gb = 24, bandwidth_gb_s = 1008, [tflops] fp16 = 165.2'
 
 
@@ -82,9 +108,14 @@ def parse_hardware(text: str, name: str = "hardware.toml", *, default_name: str 
         ) from None
     if list(data) == ["hardware"] and isinstance(data["hardware"], dict):
         data = data["hardware"]
-    for key in data:
-        if key not in KEYS:
+    given, data = data, {}
+    for key, value in given.items():
+        known = SYNONYMS.get(key, key)
+        if known not in KEYS:
             raise _unknown(name, key)
+        if known in data:
+            raise InvalidFile(f"{name}: {known} is given twice", hint="give it once", field="hardware")
+        data[known] = value
     values: dict[str, Any] = {}
     for key, (field, factor) in QUANTITIES.items():
         if key in data:
@@ -168,6 +199,7 @@ def _rates(name: str, data: Mapping[str, Any]) -> dict[str, float]:
                 )
             found[rate] = _number(name, f"{table}.{rate}", value) * factor
     for rate in RATES:
-        if f"{rate}_tflops" in data:
-            found[rate] = _number(name, f"{rate}_tflops", data[f"{rate}_tflops"]) * TERA
+        for key, factor in ((f"{rate}_tflops", TERA), (f"{rate}_flops", 1.0), (f"{rate}_ops", 1.0)):
+            if key in data:
+                found[rate] = _number(name, key, data[key]) * factor
     return found

@@ -27,6 +27,17 @@ def test_other_spellings_of_the_same() -> None:
     assert flat.flops == base.flops == nested.flops
 
 
+def test_the_columns_of_the_packaged_table_are_keys_too() -> None:
+    card = parse_hardware(
+        "memory_bytes = 25769803776\nbandwidth_bytes_per_s = 1.008e12\nfp16_flops = 1.652e14\nint8_ops = 6.6e14"
+    )
+    assert card.flops == {"fp16": 1.652e14, "int8": 6.6e14}
+    sheet = parse_hardware(
+        "memory_gb = 24\nmemory_bw_gbs = 1008\nfp16_tflops_dense_fp32acc = 165.2\nint8_tops = 660"
+    )
+    assert sheet.bandwidth_bytes_per_s == 1008e9 and sheet.flops["int8"] == 660e12
+
+
 def test_everything_else_it_may_say() -> None:
     card = parse_hardware(
         GOOD
