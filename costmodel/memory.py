@@ -15,6 +15,7 @@ from costmodel.kvcache import (
     head_replication,
     kept_tokens,
     kv_bytes_per_sequence,
+    kv_bytes_per_token,
     state_bytes_per_sequence,
 )
 from costmodel.numeric import ceiling, maximum, minimum, where
@@ -69,6 +70,7 @@ class Memory(NamedTuple):
     max_batch: Any
     kv_bytes_per_sequence: Any
     kv_algorithmic_bytes: Any  # keys, values and state that attention needs, without what is reserved in vain
+    kv_capacity_tokens: Any  # tokens that the memory left over can cache, as engines log it at their start
 
 
 # ---------------------------------------------------------------- weights
@@ -298,6 +300,17 @@ def overhead_bytes_per_device(hardware: Hardware, engine: Engine) -> float:
 # ---------------------------------------------------------------- all together
 
 
+def _capacity_tokens(
+    model: Model, room: Any, deployment: Deployment, engine: Engine, replication: Any
+) -> Any:
+    """Tokens in `room`: ⌊room / (bytes per token · copies)⌋; infinite for models that cache none."""
+    name = formats.for_engine(deployment.kv_format, engine.format_aliases, "kv")
+    bits = formats.lookup(name, "bits_per_weight", "kv", "kv_format")
+    each = kv_bytes_per_token(model, bits) * replication
+    each = each * deployment.kv_heads_kept * deployment.kv_layers_kept * deployment.layers_kept
+    return where(each > 0.0, maximum(room, 0.0) // maximum(each, 1e-9), float("inf"))
+
+
 def largest_batch(room: Any, cache_per_sequence: Any, buffers: Buffers) -> Any:
     """Most sequences B with B·cache + buffers(B) ≤ room.
 
@@ -363,4 +376,7 @@ def memory(
         max_batch=largest_batch(available - held - overhead, sequence * replication, working),
         kv_bytes_per_sequence=sequence,
         kv_algorithmic_bytes=batch * replication * cached.needed * on_device,
+        kv_capacity_tokens=_capacity_tokens(
+            model, available - held - overhead - buffers, deployment, engine, replication
+        ),
     )

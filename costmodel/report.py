@@ -193,6 +193,7 @@ def as_dict(estimate: Estimate, index: Any = None) -> dict[str, Any]:
         "fits": bool(one(estimate.fits)),
         "min_devices": whole(estimate.min_devices),
         "max_batch": whole(estimate.max_batch),
+        "kv_capacity_tokens": whole(estimate.memory.kv_capacity_tokens),
         "memory_bytes": {
             "weights": one(estimate.weights_bytes), "kv_cache": one(estimate.kv_cache_bytes),
             "activations": one(estimate.activation_bytes), "overhead": one(estimate.overhead_bytes),

@@ -95,6 +95,13 @@ def test_p53_a_narrower_cache_holds_twice_the_tokens() -> None:
     assert narrow == pytest.approx(2 * wide, rel=0.02)
 
 
+def test_p53_tokens_in_the_pool_of_an_engine() -> None:
+    """vLLM logs 389 872 tokens for Qwen3-8B in FP16 on an A100-80GB."""
+    wide, narrow = (need("qwen3-8b", "a100", kv_format=name).kv_capacity_tokens for name in ("fp16", "fp8"))
+    assert wide == pytest.approx(389_872, rel=0.05)
+    assert narrow == pytest.approx(2 * wide, abs=1)
+
+
 def test_p35_recurrent_state_is_constant() -> None:
     jamba = spec("jamba-v0.1-52b")
     assert cache_width(jamba).full == 4 * 2 * 8 * 128

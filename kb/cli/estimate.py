@@ -133,7 +133,7 @@ def _memory(answer: Mapping[str, Any]) -> str:
             _line("", f"the engine takes {text.gigabytes(reserved)} at the start, whatever it needs")
         )
     if answer["fits"]:
-        lines.append(_line("", f"at most {answer['max_batch']:,} sequences of this length fit"))
+        lines.append(_line("", _capacity(answer)))
     else:
         lines.append(
             _line(
@@ -143,6 +143,12 @@ def _memory(answer: Mapping[str, Any]) -> str:
             )
         )
     return "\n".join(lines)
+
+
+def _capacity(answer: Mapping[str, Any]) -> str:
+    tokens = answer.get("kv_capacity_tokens") or 0
+    cached = f"; the rest of the memory caches {tokens:,} tokens" if 0 < tokens < 1_000_000_000 else ""
+    return f"at most {answer['max_batch']:,} sequences of this length fit{cached}"
 
 
 def _times(answer: Mapping[str, Any]) -> str:
