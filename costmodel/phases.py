@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from costmodel.assembly import EAGER_DECODE_COPIES, Behaviour
+from costmodel.assembly import EAGER_DECODE_COPIES, MICRO_BATCH_TOKENS, Behaviour
 from costmodel.attention import causal_pairs, mean_context
 from costmodel.experts import touched_experts
 from costmodel.linear import FLOPS_PER_WEIGHT
@@ -159,7 +159,8 @@ def prefill(
         ideal = (micro + stages - 1.0) / (micro * stages)
         # the host cannot run ahead to the next stage once a stage's kernels fill the launch queue
         queued = setup.stage_kernels * setup.shape.layers / maximum(setup.pipeline_parallel, 1.0)
-        overlap = where(queued > LAUNCH_QUEUE, BLOCKED_OVERLAP, setup.stage_overlap)
+        blocked = (queued > LAUNCH_QUEUE) & (behaviour.stage_tokens == MICRO_BATCH_TOKENS)
+        overlap = where(blocked, BLOCKED_OVERLAP, setup.stage_overlap)
         share = where(behaviour.stage_tokens > 0, 1.0 - overlap * (1.0 - ideal), 1.0)
         terms = {name: seconds * share for name, seconds in terms.items()}
     return Phase(total(terms), terms, operators, device_s=device_s * chunks)
