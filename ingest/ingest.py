@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from ingest.http import Http
 
-PREFIXES = ("doi", "arxiv", "openalex", "s2")
+PREFIXES = ("doi", "arxiv", "openalex", "s2", "crossref")
 MAX_LISTED = 1000  # broken records named one by one; more are counted
 MAX_LISTINGS = 50  # reference lists of a file of many works that are read as citations
 BLOCK_BYTES = 1 << 20
@@ -340,6 +339,10 @@ def fetch(http: Http, provider: str, ids: list[str]) -> Iterator[Item | Listing]
         from ingest.sources.crossref_api import fetch_crossref
 
         return fetch_crossref(http, ids)
+    if provider == "crossref":
+        from ingest.sources.crossref_api import fetch_query
+
+        return (item for query in ids for item in fetch_query(http, query))
     if provider == "arxiv":
         from ingest.sources.arxiv import fetch_arxiv
 
@@ -360,8 +363,3 @@ def polite_session(note: Callable[[str], None]) -> Http:
     from ingest.http_cache import Cache
 
     return Http(cache=Cache.of_user(os.environ), note=note)
-
-
-def split_sources(text: str) -> list[str]:
-    """Identifiers as people paste them: separated by blanks, commas or lines."""
-    return [part for part in re.split(r"[\s,]+", text) if part]

@@ -345,6 +345,7 @@ def test_cursor_paging_ends_on_an_empty_page(http, server):
 
     server.answers["/works"] = page
     assert len(list(fetch_pages(http(), {"filter": "x"}))) == 36
+    assert all(query["filter"] == "x" for _m, _p, query, _h, _b in server.requests)
     assert len(server.requests) == 13 and all(
         "offset" not in query for _m, _p, query, _h, _b in server.requests
     )
@@ -355,7 +356,29 @@ def test_openalex_pages_end_with_the_cursor_even_if_it_repeats(http, server):
     server.answers["/works"] = lambda query, _h, _b: Answer(
         {"meta": {"next_cursor": pages[query["cursor"]]}, "results": [{"id": query["cursor"]}]}
     )
-    assert [one["id"] for one in openalex_pages(http(), {})] == ["*", "b", "c"]
+    assert [one["id"] for one, _total in openalex_pages(http(), {})] == ["*", "b", "c"]
+
+
+def test_a_query_reads_every_page_and_says_what_is_missing(http, server):
+    from ingest.ingest import fetch
+
+    def crossref(query, _headers, _body):
+        items = (
+            [{"DOI": f"10.1/{n}", "type": "book", "title": [f"Title {n}"]} for n in range(2)]
+            if query["cursor"] == "*"
+            else []
+        )
+        return Answer({"message": {"items": items, "next-cursor": "b", "total-results": 5}})
+
+    server.answers["/works"] = crossref
+    found = list(fetch(http(), "crossref", ["query.bibliographic=paged attention&filter=type:book"]))
+    assert titles(found) == ["Title 0", "Title 1"] and "5 works are promised, 2 came" in found[-1].reason
+    assert server.requests[0][2]["query.bibliographic"] == "paged attention"
+    server.answers["/works"] = Answer(
+        {**json.loads(recorded("openalex/page.json")), "meta": {"count": 3, "next_cursor": None}}
+    )
+    found = list(fetch(http(), "openalex", ["filter=cites:W9000"]))
+    assert titles(found) == ["The first cited work"] and "3 works are promised, 1 came" in found[-1].reason
 
 
 def test_openalex_references_deleted_and_merged(http, server):

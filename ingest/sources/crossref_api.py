@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from ingest.errors import RecordMissing
 from ingest.identifiers import doi
@@ -36,16 +36,33 @@ def fetch_crossref(http: Http, ids: list[str]) -> Iterator[Item | Listing]:
         yield Listing(work.subject, work.references, expected)
 
 
-def fetch_pages(http: Http, parameters: Mapping[str, Any]) -> Iterator[Any]:
-    """Every work of a query. The cursor never ends by itself at Crossref: an empty page is the end."""
+def fetch_query(http: Http, text: str) -> Iterator[Item | Listing]:
+    """Every work of a query such as `query.bibliographic=paged attention&filter=from-pub-date:2023`; no reference
+    lists, since those of thousands of works are not what a search asks for."""
+    read, promised = 0, 0
+    for data, total in fetch_pages(http, dict(parse_qsl(text))):
+        promised = max(promised, total)
+        read += 1
+        try:
+            yield parse_crossref(data).subject
+        except ValueError as error:
+            yield broken(f"crossref:{data.get('DOI', read)}", str(getattr(error, "message", error)), data)
+    if read < promised:
+        yield broken(f"crossref:{text}", f"{promised} works are promised, {read} came")
+
+
+def fetch_pages(http: Http, parameters: Mapping[str, Any]) -> Iterator[tuple[Any, int]]:
+    """(work, how many there are) of every page. The cursor never ends by itself at Crossref: an empty page is the end."""
     cursor = "*"
     while True:
         answer = http.get_json("crossref", "/works", {**parameters, "rows": ROWS, "cursor": cursor})
         message = answer.get("message") if isinstance(answer, dict) else None
         items = message.get("items") if isinstance(message, dict) else None
-        if not items:
+        if not isinstance(message, dict) or not items:
             return
-        yield from items
-        cursor = message.get("next-cursor") or "" if isinstance(message, dict) else ""
+        total = message.get("total-results")
+        for item in items:
+            yield item, total if isinstance(total, int) else 0
+        cursor = message.get("next-cursor") or ""
         if not cursor:
             return

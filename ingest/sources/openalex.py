@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from ingest.errors import RecordMissing
 from ingest.identifiers import arxiv_id, doi, openalex_id
@@ -96,6 +97,9 @@ def abstract(index: Any) -> str:
 def fetch_openalex(http: Http, ids: list[str], *, cited: bool = True) -> Iterator[Item | Listing]:
     """Works by OpenAlex id, DOI or arXiv id; with the works that they cite."""
     for given in ids:
+        if "=" in given:
+            yield from fetch_query(http, given)
+            continue
         work = openalex_id(given)
         path = f"/works/{work}" if work else f"/works/doi:{doi(given)}" if doi(given) else None
         if path is None:
@@ -122,7 +126,7 @@ def fetch_works(http: Http, ids: list[str]) -> Iterator[Item]:
     found: dict[str, Item] = {}
     for start in range(0, len(ids), BATCH):
         part = ids[start : start + BATCH]
-        for data in fetch_pages(http, {"filter": f"openalex_id:{'|'.join(part)}"}):
+        for data, _total in fetch_pages(http, {"filter": f"openalex_id:{'|'.join(part)}"}):
             identifier = openalex_id(clean(mapping(data).get("id")))
             if identifier:
                 found[identifier] = safe(data, identifier)
@@ -153,17 +157,33 @@ def safe(data: Any, identifier: str) -> Item:
         return broken(f"openalex:{identifier}", str(error), data)
 
 
-def fetch_pages(http: Http, parameters: Mapping[str, Any]) -> Iterator[Any]:
-    """Every result of a query, page by page with the cursor, until a page is empty or the cursor ends."""
+def fetch_query(http: Http, text: str) -> Iterator[Item]:
+    """Every work of a query such as `filter=cites:W2741809807` or `search=paged attention`."""
+    read, promised = 0, 0
+    for data, total in fetch_pages(http, dict(parse_qsl(text))):
+        promised = max(promised, total)
+        read += 1
+        yield safe(data, str(read))
+    if read < promised:
+        yield broken(f"openalex:{text}", f"{promised} works are promised, {read} came")
+
+
+def fetch_pages(http: Http, parameters: Mapping[str, Any]) -> Iterator[tuple[Any, int]]:
+    """(work, how many there are) page by page with the cursor, until a page is empty or the cursor ends."""
     cursor: str | None = "*"
     seen: set[str] = set()
     while cursor and cursor not in seen:
         seen.add(cursor)  # a cursor that comes twice would never end
-        page = http.get_json(
-            "openalex", "/works", {**parameters, "select": FIELDS, "per-page": PAGE_SIZE, "cursor": cursor}
+        page = mapping(
+            http.get_json(
+                "openalex",
+                "/works",
+                {**parameters, "select": FIELDS, "per-page": PAGE_SIZE, "cursor": cursor},
+            )
         )
-        results = mapping(page).get("results") or []
-        yield from results
+        results, meta = page.get("results") or [], mapping(page.get("meta"))
+        for one in results:
+            yield one, meta["count"] if isinstance(meta.get("count"), int) else 0
         if not results:
             return
-        cursor = mapping(mapping(page).get("meta")).get("next_cursor")
+        cursor = meta.get("next_cursor")

@@ -17,6 +17,8 @@ list of references; also compressed with gzip.
 Examples:
   kb ingest references.bib survey.md
   kb ingest arxiv:2309.06180 doi:10.1145/3600006.3613165
+  kb ingest openalex:filter=cites:W2741809807
+  kb ingest "crossref:query.bibliographic=paged attention&filter=type:book"
   curl … | kb ingest - --dry-run
 
 \b
