@@ -54,6 +54,7 @@ def test_there_are_ten_and_each_has_its_page():
         text = (GUIDE / page).read_text(encoding="utf-8")
         assert f"$ {scenario['command']}" in text
         assert scenario["by_hand"].strip() in text
+        assert scenario["doubt"] in text
 
 
 def test_70b_on_one_3090_needs_about_two_bits(answers):

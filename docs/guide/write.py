@@ -56,6 +56,10 @@ def page(number: int, scenario: dict[str, Any]) -> str:
             "",
             scenario["by_hand"].strip(),
             "",
+            "## Where to doubt it",
+            "",
+            scenario["doubt"],
+            "",
         ]
     )
 
