@@ -42,7 +42,7 @@ class Recommendation:
     makes_it_fit: bool
     why: str
     caveats: tuple[str, ...]
-    break_even: Mapping[str, int | None]
+    break_even: Mapping[str, Any]
     quality: Json
     training: str
     engines: tuple[Json, ...]

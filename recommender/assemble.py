@@ -175,7 +175,7 @@ def engines(techniques: Iterable[Technique]) -> tuple[Json, ...]:
 def single(
     assessments: Assessments,
     group: Sequence[Assessment],
-    break_even: Mapping[str, int | None],
+    break_even: Mapping[str, Any],
     number: int = 0,
 ) -> Recommendation:
     """One mechanism as a recommendation: its best-evidenced member speaks for the others."""

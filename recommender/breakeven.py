@@ -21,6 +21,7 @@ Array = NDArray[Any]
 
 BATCHES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048], dtype=float)
 CONTEXTS = np.array([128, 512, 2048, 8192, 32768, 131072], dtype=float)
+ACCEPTANCES = np.array([0.05, 0.2, 0.4, 0.6, 0.8, 0.95])
 
 
 def crossing(points: Array, gain: Array, start: float) -> float | None:
@@ -52,25 +53,28 @@ def break_evens(
     stacks: Sequence[Sequence[Technique]],
     overrides: Sequence[Mapping[str, Any]],
     metric: str,
-) -> list[dict[str, int | None]]:
-    """Break-even batch and context of several stacks of techniques, all grids in one call of the cost model."""
+) -> list[dict[str, Any]]:
+    """Break-even batch, context and acceptance of several stacks of techniques, all grids in one call."""
     if not stacks:
         return []
     question = situation.question
-    width = len(BATCHES) + len(CONTEXTS)
-    batches = np.concatenate([BATCHES, np.full(len(CONTEXTS), float(question.batch))])
-    prompts = np.concatenate([np.full(len(BATCHES), float(question.input_tokens)), CONTEXTS])
-    grid = replace(situation.workload, batch=batches, input_tokens=prompts)
-    seen = effects.formula_workload(grid)
+    drafting = any(acceptance_of(techniques, situation) is not None for techniques in stacks)
+    tail = len(ACCEPTANCES) if drafting else 0
+    split = len(BATCHES) + len(CONTEXTS)
+    width = split + tail
+    batches = np.concatenate([BATCHES, np.full(len(CONTEXTS) + tail, float(question.batch))])
+    prompts = np.full(width, float(question.input_tokens))
+    prompts[len(BATCHES) : split] = CONTEXTS
+    seen = effects.formula_workload(replace(situation.workload, batch=batches, input_tokens=prompts))
     candidates: list[Fields] = [{}]
     for techniques, knobs in zip(stacks, overrides, strict=True):
+        rate = acceptance_of(techniques, situation)
+        turned = {**situation.overrides, **knobs}
+        if rate is not None:
+            turned["acceptance_rate"] = np.concatenate([np.full(split, rate), ACCEPTANCES[:tail]])
         candidates.append(
             effects.compose(
-                techniques,
-                situation.base,
-                model=situation.model,
-                workload=seen,
-                overrides={**situation.overrides, **knobs},
+                techniques, situation.base, model=situation.model, workload=seen, overrides=turned
             )
         )
     times = len(stacks) + 1
@@ -84,12 +88,28 @@ def break_evens(
     priced = price(situation, candidates, workload=workload, width=width)
     values = priced.metrics[metric].reshape(times, width)
     answers = []
-    for row in values[1:]:
+    for techniques, row in zip(stacks, values[1:], strict=True):
         gain = rank.ratio(row, values[0]) if metric == "throughput" else rank.ratio(values[0], row)
-        batch = crossing(BATCHES, gain[: len(BATCHES)], question.batch)
-        context = crossing(CONTEXTS, gain[len(BATCHES) :], question.input_tokens)
-        answers.append({"batch": _whole(batch), "context_tokens": _whole(context)})
+        found: dict[str, Any] = {
+            "batch": _whole(crossing(BATCHES, gain[: len(BATCHES)], question.batch)),
+            "context_tokens": _whole(crossing(CONTEXTS, gain[len(BATCHES) : split], question.input_tokens)),
+        }
+        rate = acceptance_of(techniques, situation)
+        if rate is not None:
+            least = crossing(ACCEPTANCES, gain[split:], max(rate, 0.01))
+            found["acceptance_rate"] = None if least is None else round(least, 3)
+        answers.append(found)
     return answers
+
+
+def acceptance_of(techniques: Sequence[Technique], situation: Situation) -> float | None:
+    """The acceptance that a stack counts with: the user's or the technique's; None where nothing is drafted."""
+    given = situation.overrides.get("acceptance_rate")
+    for technique in techniques:
+        for knob in technique.knobs:
+            if knob.name == "acceptance_rate":
+                return min(float(knob.default if given is None else given), 0.99)
+    return None
 
 
 def spread_out(changes: Fields, width: int) -> list[Fields]:

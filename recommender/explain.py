@@ -219,7 +219,7 @@ def caveats(
     index: int,
     *,
     gain: Mapping[str, float | None],
-    break_even: Mapping[str, int | None],
+    break_even: Mapping[str, Any],
     engine: Any,
     shipped: Sequence[str],
     loss: float | None,
@@ -247,6 +247,10 @@ def caveats(
         found.append(f"Each token takes {_longer(1 / tpot)}.")
     if break_even.get("batch"):
         found.append(f"Stops paying at batch {break_even['batch']:,}.")
+    if break_even.get("acceptance_rate"):
+        found.append(
+            f"Pays only where more than {text.percent(break_even['acceptance_rate'])} of drafts are accepted."
+        )
     if not shipped:
         found.append("No serving engine is known to ship it; expect research code.")
     elif engine.slug not in ("plain", "roofline") and engine.slug not in shipped:

@@ -9,7 +9,7 @@ from kb.cli import render as text
 
 LABEL = 11
 BAR = 40
-NAME = 25
+NAME = 24
 SHOWN_REASONS = 3
 
 UNITS = {
@@ -262,6 +262,6 @@ def tail(answer: Mapping[str, Any]) -> str:
     asked, names = answer["scenario"], answer["resolved"]
     page = f"/recommend?hardware={names['hardware']['slug']}&model={names['model']['slug']}"
     page += f"&batch={asked['batch']}" if asked["batch"] > 1 else ""
-    lines.append(label("Next", " · ".join([*more, "--why-not", "--json"])))
-    lines.append(f"{'':<{LABEL}}kb serve, then {page}")
+    lines.append(label("Next", " · ".join([*more, "--why-not", "--json", "kb serve, then"])))
+    lines.append(f"{'':<{LABEL}}{page}")
     return "\n".join(lines)
