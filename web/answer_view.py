@@ -35,7 +35,7 @@ CODE_NAMES = {
     "no-gain": "No gain here",
     "filtered-out": "Left out by your filter",
 }
-GROUP_SHOWN = 5
+GROUP_SHOWN = 4
 BARS = 5
 
 

@@ -252,7 +252,7 @@ def chips(answer: dict[str, Any]) -> list[tuple[str, str]]:
     if confidence.get("level"):
         found.append((f"Confidence: {confidence['level']}", ""))
     if confidence.get("basis"):
-        found.append((str(confidence["basis"])[:90], ""))
+        found.append((str(confidence["basis"]).partition(":")[0][:90], ""))
     return found
 
 

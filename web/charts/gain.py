@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from web.charts.scale import Scale, powers_of_two, tick_label
 from web.charts.svg import Chart, Key, hatch, line, mark, path, rect, text
-from web.formats import number, ratio
+from web.formats import ratio
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def break_even_mark(curve: GainCurve, x: Scale, y: Scale, bottom: float, right: 
         text(
             px + (-8 if flip else 8),
             bottom - 8,
-            f"break-even {number(curve.break_even)}",
+            f"break-even {tick_label(round(curve.break_even))}",
             "tb ts halo",
             "end" if flip else None,
         ),
