@@ -367,6 +367,7 @@ def load_surveys(session: Session) -> None:
         )
     name_packaged(connection)
     keep_merged_slugs(connection)
-    works = [row[0] for row in connection.execute(text("SELECT id FROM work ORDER BY id"))]
+    stated = text("SELECT DISTINCT work_id FROM record WHERE origin = :origin ORDER BY work_id")
+    works = [row[0] for row in connection.execute(stated, {"origin": PACKAGED})]
     propose(connection, Ids(connection), works, PACKAGED)
     session.flush()

@@ -31,6 +31,10 @@ from kb.text import nfc, plain_title
 
 __all__ = ["Reference", "parse_reference", "reference_from_json"]
 
+LONGEST = (
+    12_000  # characters; the longest author lists of physics stay below, what lies above is no reference
+)
+WORD_LENGTH = 40
 STYLES = ("quoted", "author-year", "acm", "lncs", "plain")
 MARKER = re.compile(r"^\s*(?:\[(?:\d{1,4}|[A-Z][\w+]{1,12})\]|\(\d{1,4}\)|\d{1,4}[.)](?=\s+[^\s\d]))\s*")
 ELLIPSIS = re.compile(r"(?:…|\.\.\.)\s*$")
@@ -142,14 +146,15 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
     >>> r.title, r.year, r.doi
     ('Alpha [Computer software]', 2020, '10.5281/zenodo.1234567')
     """
-    text = nfc(text)
+    cut = len(text) > LONGEST
+    text = nfc(text[:LONGEST])
     if PAGE_MARKS.search(text):  # a row pasted from a web page, with the page's links
         from ingest.sources.survey_page import strip_additions
 
         text, _ = strip_additions(text)
     text = MARKER.sub("", text, count=1)
     text = BACK_REFERENCES.sub("", text)
-    truncated = bool(ELLIPSIS.search(text))
+    truncated = bool(ELLIPSIS.search(text)) or cut
     if truncated:
         text = ELLIPSIS.sub("", text)
     urls = find_urls(text)
@@ -294,7 +299,7 @@ def split_plain(text: str) -> tuple[Names, str, str, int | None]:
     vancouver = bool(VANCOUVER.match(text.split(",")[0].split(".")[0]))
     for match in re.finditer(r"\.\s+", text):
         before = text[: match.start()]
-        last = re.split(r"[\s.]", before)[-1]
+        last = re.split(r"[\s.]", before[-WORD_LENGTH:])[-1]
         initial = len(last) <= 2 and last[:1].isupper() and not (vancouver and before[-2:-1] != ".")
         if initial and not (vancouver and VANCOUVER.match(before.split(",")[-1].strip())):
             continue

@@ -136,7 +136,7 @@ def split_title(text: str) -> tuple[str, str]:
             if STRICT_VENUE.match(after):
                 return before + match["mark"] + match["close"], after
             continue
-        last = re.split(r"[\s(]", before)[-1]
+        last = re.split(r"[\s(]", before[-40:])[-1]
         if last.lower() in ABBREVIATIONS and not STRICT_VENUE.match(after):
             continue
         if after[:1].islower() and not LOWERCASE_VENUE.match(after):

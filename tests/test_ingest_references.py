@@ -1,6 +1,10 @@
 """Reference strings of every usual style. Expected values are read off the strings by eye."""
 
+import time
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ingest.names import family_key, given_first, split_family_first, split_given_first, split_run_together
 from ingest.references import Reference, parse_reference, reference_from_json
@@ -173,3 +177,30 @@ def test_parsing_never_raises_on_any_prefix_of_a_reference():
     for text in STYLES.values():
         for end in range(0, len(text), 3):
             parse_reference(text[:end])
+
+
+PIECES = st.sampled_from(
+    ["A", "Doe", ". ", ", ", " and ", "“", "”", '"', "(2020). ", "2020", ". 2020. ", " In ", "arXiv:2301.00001", "10.1000/x",
+     "http://x.y/z", " vol. 3", " pp. 3–4", "?", "!", "et al.", " é", "…", "J. ", ": ", "&", " long words here "]
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_nothing_is_invented(text):
+    """Whatever the string, every part of the answer stands in it."""
+    found = parse_reference(text)
+    plain = " ".join(text.split())
+    assert found.title in plain
+    assert all(author["family"] in plain for author in found.authors)
+    assert found.year is None or str(found.year) in plain
+    assert found.arxiv_id is None or found.arxiv_id in plain
+
+
+@pytest.mark.parametrize(
+    "piece", ["A. ", "A. Bcd, ", "“a” ", "(2020) ", "10.1000/(", "Foo Bar ", "http://a", "[[", "](("]
+)
+def test_a_string_that_is_no_reference_costs_no_time(piece):
+    begun = time.process_time()
+    parse_reference(piece * 20_000)
+    assert time.process_time() - begun < 2
