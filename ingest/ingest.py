@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PREFIXES = ("doi", "arxiv", "openalex", "s2", "crossref")
 MAX_LISTED = 1000  # broken records named one by one; more are counted
+MAX_PREVIEW = 50  # references that a dry run shows as they were read
 MAX_LISTINGS = 50  # reference lists of a file of many works that are read as citations
 BLOCK_BYTES = 1 << 20
 METHODS = {
@@ -42,6 +43,7 @@ class Outcome:
     sources: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     hidden: int = 0  # unresolved records beyond MAX_LISTED
+    preview: list[dict[str, Any]] = field(default_factory=list)  # of a dry run
 
     def add(self, name: str, kind: str, part: Report) -> None:
         for key in ("read", "new", "matched", "merged", "proposed", "known"):
@@ -64,6 +66,7 @@ class Outcome:
             **self.report.as_json(),
             "unresolved_not_listed": self.hidden,
             "sources": self.sources,
+            "preview": self.preview,
             "notes": self.notes,
         }
 
@@ -258,8 +261,18 @@ def store(
     **options: Any,
 ) -> None:
     """Stores in batches. A dry run keeps all of it in one transaction, which `ingest` rolls back at the end."""
+    if dry_run:
+        references = watched(references, outcome.preview)
     part = ingest_records(session, source, references, commit=not dry_run, **options)
     outcome.add(name, source.kind, part)
+
+
+def watched(references: Iterable[Reference], preview: list[dict[str, Any]]) -> Iterator[Reference]:
+    """Passes references on; the first of them are kept as they were read, for a person to look at."""
+    for one in references:
+        if len(preview) < MAX_PREVIEW:
+            preview.append({**one.as_json(), "title": one.plain_title})
+        yield one
 
 
 def store_listing(

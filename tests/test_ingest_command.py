@@ -93,6 +93,19 @@ def test_a_dry_run_changes_nothing(empty, tmp_path):
     assert [count(empty, table) for table in ("work", "record", "source", "decision")] == [0, 0, 0, 0]
 
 
+def test_one_pasted_reference_is_shown_before_it_is_stored(empty):
+    line = "A. Agrawal, N. Kedia, A. Tumanov, , and R. Ramjee, “A title of some length,” arXiv preprint arXiv:2403.02310, 2024.\n"
+    said = run(empty, "-", stdin=io.BytesIO(line.encode()), dry_run=True)
+    (shown,) = said["preview"]
+    assert (shown["title"], shown["year"], shown["arxiv_id"]) == (
+        "A title of some length",
+        2024,
+        "2403.02310",
+    )
+    assert [author["family"] for author in shown["authors"]] == ["Agrawal", "Kedia", "Tumanov", "Ramjee"]
+    assert count(empty, "work") == 0
+
+
 def test_a_page_gives_citations_by_number(empty, tmp_path):
     answer = run(empty, write(tmp_path / "page.md", PAGE))
     assert (answer["read"], answer["new"]) == (3, 3)

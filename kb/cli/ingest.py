@@ -68,6 +68,26 @@ def classify(url: str, works: list[int]) -> list[dict[str, Any]]:
         reader.close()
 
 
+def described(reference: dict[str, Any]) -> str:
+    """A reference as it was read, on one line."""
+    names = ", ".join(author["family"] for author in reference.get("authors", [])[:4])
+    if reference.get("et_al") or len(reference.get("authors", [])) > 4:
+        names += " et al."
+    found = [
+        f"{label} {reference[key]}"
+        for key, label in (("arxiv_id", "arXiv"), ("doi", "DOI"))
+        if reference.get(key)
+    ]
+    parts = [
+        reference.get("title") or "(no title)",
+        names,
+        str(reference.get("year") or ""),
+        reference.get("venue", ""),
+        *found,
+    ]
+    return " · ".join(part for part in [*parts, reference.get("kind", "")] if part)
+
+
 def show(answer: dict[str, Any], output: Output) -> None:
     if output.is_json:
         output.print_json(answer)
@@ -84,6 +104,8 @@ def show(answer: dict[str, Any], output: Output) -> None:
             f"{answer['merged']} works {would}merged, {answer['proposed']} possible duplicates {would}proposed"
         )
     )
+    for one in answer["preview"][:5]:
+        click.echo(wrap(described(one), indent=2, hang=4))
     if answer["known"]:
         click.echo(f"{answer['known']} were read before from the same content and are unchanged")
     listed = answer["unresolved"]
