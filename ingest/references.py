@@ -411,4 +411,3 @@ def main_url(text: str, urls: list[str], *, truncated: bool) -> str | None:
     return kept[-1] if kept else None
 
 
-__all__ += ["Tail", "is_scholarly", "url_key"]

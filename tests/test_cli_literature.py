@@ -156,3 +156,17 @@ def test_search_follows_a_merge_and_its_undo(database, tmp_path):
     assert "lin-2023-awq" in found()
     run(copy, "unmerge", str(log["id"]))
     assert "frantar-2022-gptq" in found()
+
+
+def test_a_reference_string_is_read_before_anything_is_stored():
+    text = "T. Dao, “Flashattention-2: Faster attention,” arXiv preprint arXiv:2307.08691, 2023."
+    result = CliRunner().invoke(cli, ["parse-ref", text, "--json"])
+    (found,) = json.loads(result.stdout)
+    assert (found["title"], found["year"], found["arxiv_id"]) == (
+        "Flashattention-2: Faster attention",
+        2023,
+        "2307.08691",
+    )
+    piped = CliRunner().invoke(cli, ["parse-ref"], input=f"{text}\n{text}\n")
+    assert piped.stdout.count("Flashattention-2: Faster attention") == 2
+    assert CliRunner().invoke(cli, ["parse-ref"], input="").exit_code == 2

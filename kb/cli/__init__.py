@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "references": ("kb.cli.references", "A survey's reference list as it was read."),
     "graph": ("kb.cli.graph", "The citation graph: neighbours, paths, co-citation, ranks."),
     "ingest": ("kb.cli.ingest", "Read papers from files or providers into the knowledge base."),
+    "parse-ref": ("kb.cli.parse_ref", "How a reference string is read; stores nothing."),
     "dedupe": ("kb.cli.dedupe", "Proposed duplicates, with the basis; changes nothing."),
     "merge": ("kb.cli.merge", "Declare two works the same."),
     "unmerge": ("kb.cli.unmerge", "Undo a merge exactly."),
