@@ -52,6 +52,7 @@ class Recommendation:
     # additive
     mechanism: str = ""
     rank_discount: float = 0.0  # ln by which the order values it below the low end of its interval
+    engine: str | None = None  # of a plan: one that ships all its parts
     steps: tuple[Json, ...] = ()  # of a plan: technique, marginal gain, in the order one would deploy
     meets_slo: bool | None = None
     disagreement: str | None = None  # where reported figures contradict the prediction

@@ -156,6 +156,7 @@ def part_of(item: Assessment, metric: str, knowledge: Knowledge, in_place: froze
         score=_score(item, metric) - assemble.discount([item.slug], knowledge),
         discount=assemble.discount([item.slug], knowledge),
         trust=trust(item.slug, knowledge),
+        engines=frozenset(knowledge.shipped_by(item.slug)),
         excludes=frozenset(excludes - {item.slug}),
         requires=frozenset(requires),
     )
@@ -224,6 +225,7 @@ def recommendation(planned: Planned, index: int, assessments: Assessments) -> Re
     ]
     if len(slugs) > 1:
         caveats.append("The gain of the whole was computed, not measured together.")
+    prices = stack.set_prices(planned.parts, [planned.sets[index]])
     return Recommendation(
         rank=0,
         kind="plan",
@@ -248,9 +250,22 @@ def recommendation(planned: Planned, index: int, assessments: Assessments) -> Re
         members=tuple(slugs),
         papers=assemble.papers(slugs, knowledge),
         evidence=(),
-        rank_discount=assemble.discount(slugs, knowledge),
+        rank_discount=float(prices[0]) - stack.STEP_PRICE * len(slugs),
+        engine=common_engine(planned, index, assessments),
         steps=tuple(steps(planned, index, assessments)),
     )
+
+
+def common_engine(planned: Planned, index: int, assessments: Assessments) -> str | None:
+    """The engine that can run the whole plan: the one in use, else the first that ships all parts."""
+    engines = stack.common_engines(planned.parts, planned.sets[index]) or frozenset()
+    slug = assessments.situation.engine.slug
+    if slug in engines:
+        return slug
+    order = [
+        item for i in planned.sets[index] for item in assessments.knowledge.shipped_by(planned.parts[i].slug)
+    ]
+    return next((item for item in order if item in engines), None)
 
 
 def chosen_plans(planned: Planned, assessments: Assessments) -> list[int]:

@@ -142,7 +142,9 @@ def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Js
             ways = found["changes"]
             tail = f"With {ways[0]['change']} it would." if ways else "Nothing in reach makes it fit."
         else:
-            tail = f"Fits with {best.name}: {text.number(1e3 / best.estimate['tpot_ms'])} tok/s per sequence."
+            ways = [way for way in found["changes"] if way["devices"] == situation.question.devices]
+            first_way = f"Fits with {ways[0]['change']}. " if ways else ""
+            tail = f"{first_way}Best: {best.name}, {text.number(1e3 / best.estimate['tpot_ms'])} tok/s a request."
     else:
         what = "The prompt" if phase == "prefill" else "Decoding"
         head = f"Fits. {what} is {explain.bound_text(priced, phase)}."

@@ -20,6 +20,8 @@ from recommender.effects import Fields
 
 # ln of the least factor that makes one more thing to switch on worth it.
 STEP_PRICE = 0.02
+# ln by which a plan is valued less when no single engine ships all its parts: somebody has to port one of them.
+MIXED_PRICE = 0.35
 MAX_STEPS = 5
 MAX_CANDIDATES = 700
 
@@ -39,6 +41,7 @@ class Part:
     score: float = 0.0  # ln of its gain alone, discount taken off
     discount: float = 0.0  # ln by which it is valued below its gain: no engine ships it, outputs change …
     trust: float = 1.0  # factor on the spread of its gain: below 1 where figures were measured
+    engines: frozenset[str] | None = None  # that ship it; None: it does not matter
     excludes: frozenset[str] = field(default_factory=frozenset)  # slugs it may not run with
     requires: frozenset[str] = field(default_factory=frozenset)  # of each, one must be in the plan
 
@@ -134,7 +137,23 @@ def deployment_order(parts: Sequence[Part], chosen: Iterable[int]) -> tuple[int,
 
 def set_prices(parts: Sequence[Part], sets: Sequence[tuple[int, ...]]) -> NDArray[Any]:
     """What each set costs beside its gain: a price per step and the discounts of its parts."""
-    return np.array([sum(STEP_PRICE + parts[i].discount for i in chosen) for chosen in sets])
+    return np.array(
+        [
+            sum(STEP_PRICE + parts[i].discount for i in chosen)
+            + (MIXED_PRICE if common_engines(parts, chosen) == frozenset() else 0.0)
+            for chosen in sets
+        ]
+    )
+
+
+def common_engines(parts: Sequence[Part], chosen: Iterable[int]) -> frozenset[str] | None:
+    """Engines that ship every part that any engine ships; None where no part says."""
+    found: frozenset[str] | None = None
+    for i in chosen:
+        engines = parts[i].engines
+        if engines:  # a part that nobody ships has its own discount
+            found = engines if found is None else found & engines
+    return found
 
 
 def plan_scores(gain: NDArray[Any], fits: NDArray[Any], prices: NDArray[Any]) -> NDArray[Any]:

@@ -187,7 +187,7 @@ def do(answer: Mapping[str, Any]) -> str | None:
     for number, step in enumerate(steps, start=1):
         gain = (step.get("marginal_gain") or {}).get(metric) if len(steps) > 1 else None
         said = f"{number}. {step['name']}" + (f", {gain:.2f}x on top" if gain else "")
-        how = how_to(step["technique"], best["engines"], answer["scenario"]["engine"])
+        how = how_to(step["technique"], best["engines"], best["engine"] or answer["scenario"]["engine"])
         lines.append(label("Do" if number == 1 else "", said + how))
     lines.append(label("Why", best["why"]))
     caveats = sorted(
