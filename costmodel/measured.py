@@ -26,6 +26,7 @@ TIME_METRICS = {
     "req_s": "throughput", "e2e_latency_ms": "e2e",
 }  # fmt: skip
 MEMORY_METRICS = ("peak_mem_gb", "oom")
+MLPERF_TOKENS = 294.0  # mean prompt of OpenOrca, MLPerf's data for Llama-2-70B
 SHAREGPT_TOKENS = (161.0, 338.0)  # mean prompt and answer (Kwon et al. 2023, arXiv:2309.06180, Figure 11)
 HOST_UNITS_SHARE = (
     0.03  # of a server's matrix rate that experts reach on it (KTransformers: 4 to 10 of 262 TFLOP/s)
@@ -240,8 +241,13 @@ def _fill(case: Case, row: dict[str, str]) -> None:
     case.devices = _number(row.get("n_devices")) or 1.0
     notes = f"{row.get('technique_notes') or ''} {row.get('notes') or ''}".lower()
 
-    batch_text = (row.get("batch_or_concurrency") or "1").strip().lower()
+    batch_text = (row.get("batch_or_concurrency") or "").strip().lower()
     case.largest_batch = batch_text.startswith(LARGEST)
+    if not batch_text and case.phase == "throughput" and engine.preallocates:
+        case.largest_batch = True
+        assumed_batch = ["batch: as many as memory holds assumed"]
+    else:
+        assumed_batch = []
     case.batch = 1.0 if case.largest_batch else (_number(batch_text) or 1.0)
     given_in, given_out = _number(row.get("input_tokens")), _number(row.get("output_tokens"))
     case.context_tokens = _number(row.get("context_depth_tokens")) or 0.0
@@ -249,29 +255,35 @@ def _fill(case: Case, row: dict[str, str]) -> None:
         given_in, given_out = SHAREGPT_TOKENS
         if not (row.get("batch_or_concurrency") or "").strip():
             case.largest_batch = True
-    case.input_tokens = PROMPT_UNKNOWN if given_in is None else given_in
-    case.output_tokens = OUTPUT_UNKNOWN if given_out is None else given_out
-    assumed = []
+    assumed = assumed_batch
+    if given_in is None and engine.slug.startswith("mlperf"):
+        given_in = MLPERF_TOKENS
     if given_in is None and metric not in MEMORY_METRICS:
         assumed.append(f"input_tokens {PROMPT_UNKNOWN:g} assumed")
     if given_out is None and case.phase != "prefill" and metric not in MEMORY_METRICS:
         assumed.append(f"output_tokens {OUTPUT_UNKNOWN:g} assumed")
+    case.input_tokens = PROMPT_UNKNOWN if given_in is None else given_in
+    case.output_tokens = OUTPUT_UNKNOWN if given_out is None else given_out
     if engine.slug != _engine_slug(row.get("engine") or ""):
         assumed.append(f"engine {row.get('engine')!r} priced as {engine.name}")
 
-    copies = re.search(r"dp[ =x]?(\d+)", (row.get("parallelism") or "").lower())
+    stated = (row.get("parallelism") or "").strip().lower()
+    free_layout = not stated or "unspecified" in stated
+    copies = re.search(r"dp[ =x]?(\d+)", stated)
     if copies and case.phase == "throughput":
         case.replicas = max(min(float(copies[1]), case.devices), 1.0)
-    elif (
-        case.phase == "throughput" and case.devices > 1 and case.largest_batch and not row.get("parallelism")
-    ):
+    elif case.phase == "throughput" and case.devices > 1 and case.largest_batch and free_layout:
         case.replicas = case.devices / smallest_group(model, hardware, weight_format, case.devices)
         assumed.append(f"{case.replicas:g} independent replicas assumed")
     case.devices = case.devices / case.replicas
     fields: dict[str, Any] = _layout(row, case.devices, engine)
     kv = (row.get("kv_format") or "").strip()
     if kv:
-        find_format(kv, "kv", "kv_format")
+        try:
+            find_format(kv, "kv", "kv_format")
+        except CostModelError:
+            assumed.append(f"KV format {kv!r} is unknown: 16 bits assumed")
+            kv = ""
     static = "static" in notes or case.kind in STATIC_FAMILIES or case.kind.startswith("llama.cpp")
     fields.update(
         weight_format=weight_format, kv_format=kv or str(engine.defaults.get("kv_format") or "fp16"),

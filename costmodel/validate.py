@@ -23,7 +23,7 @@ from costmodel.tables import read_text
 
 REQUIRED = ("hardware", "engine", "model", "metric")
 MEMORY_SPREAD = 1.1  # factor of the 80 % interval of peak memory
-WORST = 10
+UNPRICEABLE = (ArithmeticError, ValueError, KeyError, IndexError)
 
 
 def read_rows(path: str | Path | None = None) -> list[dict[str, str]]:
@@ -70,14 +70,34 @@ def validate_rows(rows: Iterable[dict[str, str]], *, ideal: bool = False) -> dic
             cases[i].kind = "roofline"
     for i, case in enumerate(cases):
         if not case.refused:
-            _memory(case, results[i])
-    if timed:
-        arrays = stack([cases[i] for i in timed])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            predicted = in_metric(arrays, times(arrays, parameters(), ideal=ideal)[0])
-        for i, value in zip(timed, predicted, strict=True):
-            _record(results[i], cases[i], float(value))
+            _guarded(case, results[i], lambda c, r: _memory(c, r))
+    timed = [i for i in timed if not cases[i].refused]
+    try:
+        _time([cases[i] for i in timed], [results[i] for i in timed], ideal=ideal)
+    except UNPRICEABLE:
+        # one row's numbers have no meaning together: price each alone, so that the others keep their price
+        for i in timed:
+            _guarded(cases[i], results[i], lambda c, r: _time([c], [r], ideal=ideal))
     return {"rows": results, "summary": summarize(results, cases)}
+
+
+def _guarded(case: Case, result: dict[str, Any], price: Callable[[Case, dict[str, Any]], None]) -> None:
+    """Price one row; refuse it with the reason where its numbers contradict each other."""
+    try:
+        price(case, result)
+    except UNPRICEABLE as error:
+        case.refused = True
+        case.reason = result["reason"] = f"numbers that cannot be priced together: {error}"
+
+
+def _time(cases: list[Case], results: list[dict[str, Any]], *, ideal: bool) -> None:
+    if not cases:
+        return
+    arrays = stack(cases)
+    with np.errstate(all="ignore"):
+        predicted = in_metric(arrays, times(arrays, parameters(), ideal=ideal)[0])
+    for case, result, value in zip(cases, results, predicted, strict=True):
+        _record(result, case, float(value))
 
 
 def _blank(case: Case) -> dict[str, Any]:
