@@ -26,6 +26,7 @@ _TRAIT_NAMES = {
     "sliding-window": "a model with sliding-window attention",
     "ssm": "a state-space model",
     "relu": "a model with ReLU activations (few neurons fire per token)",
+    "mtp": "a model published with a layer that predicts a further token",
     "encoder-decoder": "an encoder-decoder model",
 }
 
