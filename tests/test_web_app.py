@@ -90,11 +90,11 @@ def test_compressed_only_for_those_who_ask(web):
         ("GET", "/api/v1/techniques?cursor=!!", 404, "not-found"),
         ("GET", "/api/v1/estimate?hardware=rtx-3090&model=70b&tensor_parallel=4", 409, "conflict"),
         ("GET", "/api/v1/techniques?colour=red", 422, "invalid-query"),
-        ("GET", "/api/v1/recommend?hardware=rtx3900&model=70b", 422, "unknown-name"),
+        ("GET", "/api/v1/recommend?hardware=rtx3900&model=70b", 404, "unknown-name"),
         ("GET", "/api/v1/recommend?hardware=rtx-3090", 422, "invalid-value"),
         ("GET", "/api/v1/estimate?hardware=rtx-3090&model=70b&batch=0", 422, "invalid-value"),
         ("GET", "/api/v1/estimate?hardware=rtx-3090&model=70b&objective=ttft", 422, "invalid-value"),
-        ("GET", "/api/v1/estimate?hardware=rtx-3090&model=%2Fetc%2Fpasswd", 422, "unknown-name"),
+        ("GET", "/api/v1/estimate?hardware=rtx-3090&model=%2Fetc%2Fpasswd", 404, "unknown-name"),
     ],
 )
 def test_errors_have_one_shape(web, method, path, status, code):
@@ -120,7 +120,7 @@ def test_error_pages_name_the_nearest(web):
 
 def test_a_faulty_question_keeps_the_form_and_shows_no_figures(web):
     answer = web.get("/recommend?hardware=rtx3900&model=llama-2-70b&batch=7")
-    assert answer.status_code == 422
+    assert answer.status_code == 404
     assert 'value="rtx3900"' in answer.text and 'value="7"' in answer.text
     assert "Decode speed" not in answer.text and "rtx-3090" in answer.text
 

@@ -35,8 +35,8 @@ def body_schema(schema: dict[str, Any], *examples: dict[str, Any]) -> dict[str, 
 
 
 SCENARIO = schemas.scenario_schema(FIELDS)
-POST_ERRORS = schemas.error_responses(409, 413, 422)
-ERRORS = schemas.error_responses(409, 422)
+POST_ERRORS = schemas.error_responses(404, 409, 413, 422)
+ERRORS = schemas.error_responses(404, 409, 422)
 
 
 async def read_body(request: Request) -> dict[str, Any]:
@@ -182,9 +182,7 @@ async def post_sweep(request: Request, library: LibraryDep) -> Response:
     summary="A grid of scenarios (as a link)",
     description="The same as POST /sweep; lists are comma-separated (`batch=1,2,4`).",
     openapi_extra={
-        "parameters": [
-            schemas.listed_parameter(entry) for entry in schemas.query_parameters(SCENARIO_FIELDS)
-        ]
+        "parameters": [schemas.listed_parameter(entry) for entry in schemas.query_parameters(SCENARIO_FIELDS)]
     },
 )
 def get_sweep(request: Request, library: LibraryDep) -> Response:

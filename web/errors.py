@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from costmodel.errors import CostModelError
+from costmodel.errors import CostModelError, UnknownName
 from kb.errors import DatabaseError, InvalidQuery, KnowledgeBaseError, NotFound
 from recommender.errors import RecommenderError
 from taxonomy.errors import TaxonomyError
@@ -67,6 +67,8 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, NotFound):
         near = tuple(getattr(error, "near", ()))
         return Problem(404, error.code, error.message, error.hint, error.field, near)
+    if isinstance(error, UnknownName) or is_unknown_technique(error):
+        return Problem(404, "unknown-name", error.message, error.hint, error.field)  # type: ignore[attr-defined]
     if isinstance(error, Contradiction):
         return Problem(409, "conflict", error.message, error.hint, error.field)
     if isinstance(error, DatabaseError):
@@ -90,6 +92,11 @@ def problem_of(error: Exception) -> Problem:
     return Problem(
         500, "internal", "something went wrong on our side", "the server's log holds the details; retry"
     )
+
+
+def is_unknown_technique(error: Exception) -> bool:
+    """Techniques are found by the recommender, which has one class for all faults of a question."""
+    return isinstance(error, RecommenderError) and error.message.startswith("unknown technique")
 
 
 def problem_of_validation(error: RequestValidationError) -> Problem:

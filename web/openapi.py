@@ -1,7 +1,7 @@
-"""The OpenAPI document: FastAPI's own, with the vocabulary of this database filled in.
+"""The OpenAPI document: FastAPI's own, with the short vocabularies of this database filled in.
 
-Names are listed as enumerations under `components`, so that tools can complete and check them; the service itself
-also understands every other spelling (`RTX 3090`, `70b`, `4.5bpw`).
+Names of devices, models, engines, formats and techniques stay free text: any usual spelling is understood, the lists
+are long, and an unknown name is a 404 with the closest ones.
 """
 
 from __future__ import annotations
@@ -11,42 +11,19 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from costmodel.catalogue import all_engines, all_hardware, all_models
-from costmodel.formats import all_formats
 from web.deps import Library
 
 LINKS = ("nvlink", "pcie", "none")
-USES = {"weight_format": "weights", "kv_format": "kv", "activation_format": "activations"}
 REFERENCE = "#/components/schemas/"
-COMPONENTS = {
-    "hardware": "HardwareName",
-    "model": "ModelName",
-    "engine": "EngineName",
-    "weight_format": "WeightFormat",
-    "kv_format": "CacheFormat",
-    "activation_format": "ActivationFormat",
-    "interconnect": "LinkName",
-    "level": "LevelPath",
-    "bottleneck": "BottleneckName",
-    "using": "TechniqueName",
-}
+COMPONENTS = {"interconnect": "LinkName", "bottleneck": "BottleneckName"}
 
 
 def vocabulary(library: Library) -> dict[str, dict[str, Any]]:
     """Component name → enumeration."""
     snapshot = library.snapshot()
     names: dict[str, list[str]] = {
-        "hardware": list(all_hardware()),
-        "model": list(all_models()),
-        "engine": list(all_engines()),
         "interconnect": list(LINKS),
-        "level": list(dict.fromkeys(level["path"] for level in snapshot.levels)),
         "bottleneck": [each["slug"] for each in snapshot.bottlenecks],
-        "using": [each["slug"] for each in snapshot.techniques],
-        **{
-            name: [slug for slug, form in all_formats().items() if use in form.uses]
-            for name, use in USES.items()
-        },
     }
     return {
         COMPONENTS[name]: {
@@ -65,9 +42,9 @@ def refer(name: str, schema: dict[str, Any], known: dict[str, Any]) -> dict[str,
     if component is None or component not in known:
         return schema
     reference = {"$ref": REFERENCE + component}
-    if name == "using":
-        return {**schema, "items": reference} if schema.get("type") == "array" else schema
-    kept: dict[str, Any] = {key: schema[key] for key in ("description", "default", "examples") if key in schema}
+    kept: dict[str, Any] = {
+        key: schema[key] for key in ("description", "default", "examples") if key in schema
+    }
     if "anyOf" in schema:  # a sweep: one value or a list of them
         lists = [{**each, "items": reference} for each in schema["anyOf"] if each.get("type") == "array"]
         return {**kept, "anyOf": [reference, *lists]}

@@ -55,6 +55,8 @@ DESCRIPTIONS = {
     "top": "Rows a table shows; the JSON always carries all",
     "stack": "Whether plans of several techniques are searched",
 }
+# Something to read, and nothing that no name holds (control characters).
+NAME_PATTERN = r"^[^\x00-\x1f\x7f]*[0-9A-Za-z][^\x00-\x1f\x7f]*$"
 RANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "devices": ("integer", {"minimum": 1, "maximum": MAX_DEVICES}),
     "batch": ("integer", {"minimum": 1, "maximum": MAX_BATCH}),
@@ -91,7 +93,7 @@ NULLABLE = (
 
 def field_schema(name: str) -> dict[str, Any]:
     """JSON Schema of one scenario field."""
-    kind, limits = RANGES.get(name, ("string", {"maxLength": 4096}))
+    kind, limits = RANGES.get(name, ("string", {"minLength": 1, "maxLength": 4096, "pattern": NAME_PATTERN}))
     schema: dict[str, Any] = {"type": kind, "description": DESCRIPTIONS[name], **limits}
     if name == "hardware":
         schema["examples"] = ["rtx-3090", *list(all_hardware())[:1]]
@@ -106,7 +108,12 @@ def field_schema(name: str) -> dict[str, Any]:
     elif name == "using":
         schema = {
             "type": "array",
-            "items": {"type": "string", "maxLength": 200},
+            "items": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 80,
+                "pattern": "^[0-9A-Za-z][0-9A-Za-z.+#_-]*$",
+            },
             "maxItems": 50,
             "description": DESCRIPTIONS[name],
         }
@@ -243,7 +250,7 @@ class SearchBody(BaseModel):
 
 def error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
     said = {
-        404: "Nothing has this id",
+        404: "Nothing has this id or name; the hint holds the closest",
         422: "The request cannot be understood; `error.field` names the field",
         405: "Not this method",
         409: "Fields that contradict each other, such as more ranks than devices",

@@ -70,7 +70,9 @@ def roofline_chart(
         height = 300 if width > 400 else 280
         left, right, top, bottom = 52, width - 12, 24, height - 44
         xs = padded_log([each.intensity for each in everything] + [ridge, ridge * 4, 0.5], 1.5)
-        ys = padded_log([each.flops_per_s for each in everything] + [roof_high], 1.6)
+        ys = padded_log(
+            [each.flops_per_s for each in everything] + [roof_high] + ([] if everything else [bandwidth]), 1.6
+        )
         x = Scale(*xs, left, right, log=True)
         y = Scale(*ys, bottom, top, log=True)
         out = []
@@ -133,7 +135,7 @@ def roofline_chart(
         ]
         return "".join(out), height
 
-    keys = [Key("decode, now", "hol w2 k1", 0), Key("prefill, now", "hol w2 k4", 1)]
+    keys = [Key("decode, now", "hol w2 k1", 0), Key("prefill, now", "hol w2 k4", 1)] if everything else []
     if after:
         keys += [Key("decode, after", "c1", 0), Key("prefill, after", "c4", 1)]
     return Chart(
@@ -165,7 +167,8 @@ def roofline_chart(
             for each in before
         ],
         keys=keys,
-        caption="Hollow: now. Filled: after the first recommendation. Under the slope, bytes set the time; under the flat roof, arithmetic does.",
+        caption=("Hollow: now. Filled: after the first recommendation. " if after else "")
+        + "Under the slope, bytes set the time; under the flat roof, arithmetic does.",
     )
 
 
