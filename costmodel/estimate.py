@@ -238,7 +238,7 @@ def times_of(
     if rate is not None:
         wait = throughput.waiting_seconds(
             request_rate=rate,
-            service_s=prefill_s + where(mixes, 0.0, steps * pure_s / maximum(sequences, 1.0)),
+            service_s=prefill_s + where(behaviour.continuous, 0.0, steps * pure_s / maximum(sequences, 1.0)),
         )
         prefill_terms["queue"] = late + wait
         ttft_s = ttft_s + wait

@@ -152,6 +152,9 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
             continue
         i = index[slug]
         against = rules.refusals(technique, changes[slug], situation, knowledge, in_place, unfit=unfit.get(i))
+        if outcomes[i] == "no-gain" and not against:
+            base = rules.missing_base(technique, knowledge, in_place)
+            against += [base] if base else []
         if outcomes[i] == "no-gain":
             # Where another refusal with a higher code is told, the sentence would not be read.
             sentence = "" if against else explain_outcome(found, i, "no-gain", gains[i])

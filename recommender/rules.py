@@ -17,6 +17,9 @@ from taxonomy.model import Kind, Lossless, Requirement, Technique
 # Device families by NVIDIA compute capability, for sentences only.
 _CAPABILITY_NAMES = {7.0: "Volta", 7.5: "Turing", 8.0: "Ampere", 8.9: "Ada", 9.0: "Hopper", 10.0: "Blackwell"}
 
+# The first NVIDIA generation whose matrix units multiply a format.
+FIRST_CAPABILITY = {"int8": 7.5, "int4": 7.5, "fp8": 8.9, "fp4": 10.0}
+
 _TRAIT_NAMES = {
     "moe": "a mixture of experts",
     "dense": "a dense model",
@@ -114,14 +117,22 @@ def hardware_refusals(
     wanted = list(need.compute_formats)
     if narrow and activation not in wanted:
         wanted.append(str(activation))
+    capability = device.compute_capability
     for name in wanted:
-        if not device.flops.get(name):
+        oldest = FIRST_CAPABILITY.get(name)
+        if device.flops.get(name) and capability is not None and oldest and capability < oldest:
+            # Pascal and Volta multiply 8-bit integers in their ordinary units, no faster than 16 bits.
+            since = _CAPABILITY_NAMES[oldest]
+            found.append(
+                Refusal(code, f"{name_of_device} has no {name.upper()} matrix units; {since} was the first.")
+            )
+        elif not device.flops.get(name):
             known = ", ".join(sorted(offered)) or "none stated"
             found.append(
                 Refusal(code, f"{name_of_device} has no {name.upper()} matrix units; its rates: {known}.")
             )
     if need.sparsity_2_4 and not device.sparsity_2_4:
-        since = f" ({device.architecture.capitalize()})" if device.architecture else ""
+        since = f" ({device.architecture.capitalize()})" if capability is not None else ""
         found.append(
             Refusal(code, f"{name_of_device}{since} has no units for 2:4 sparsity; Ampere was the first.")
         )
@@ -280,6 +291,18 @@ def format_refusals(changes: Mapping[str, Any], situation: Situation) -> list[Re
                 )
             ]
     return []
+
+
+def missing_base(technique: Technique, knowledge: Knowledge, in_place: frozenset[str]) -> Refusal | None:
+    """For a technique that gains nothing alone: what it builds on and is not there."""
+    mine = {technique.slug, technique.mechanism} - {""}
+    for slug in sorted(mine):
+        for relation in knowledge.relation_index.get(slug, ()):
+            if relation.kind == "requires" and relation.a in mine and relation.b not in in_place | mine:
+                known = knowledge.techniques.get(relation.b)
+                said = known.name if known else relation.b.replace("-", " ")
+                return Refusal("not-applicable", f"builds on {said}, which is not in use.")
+    return None
 
 
 def conflict_refusals(
