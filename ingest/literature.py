@@ -318,8 +318,14 @@ def cite(connection: Connection, ids: Ids, citing: int, records: Sequence[NewRec
 
 
 def add_survey(connection: Connection, slug: str, subject_record: int, source: SourceInfo) -> None:
-    """Registers a paper whose reference list is stored under its source's slug."""
-    known = connection.execute(text("SELECT 1 FROM survey WHERE slug = :slug"), {"slug": slug}).first()
+    """Registers a paper whose reference list is stored under its source's slug; once, whatever pages tell of it."""
+    known = connection.execute(
+        text(
+            "SELECT 1 FROM survey WHERE slug = :slug OR work_id ="
+            " (SELECT work_id FROM record WHERE id = :record)"
+        ),
+        {"slug": slug, "record": subject_record},
+    ).first()
     if known is None:
         connection.execute(
             text(

@@ -333,7 +333,7 @@ def store_records(
 def count_surveys(connection: Connection, works: Iterable[int] | None = None) -> None:
     """How many surveys cite each work; of some works, or of all."""
     count = (
-        "UPDATE work SET survey_count = (SELECT COUNT(DISTINCT survey.slug) FROM citation"
+        "UPDATE work SET survey_count = (SELECT COUNT(DISTINCT survey.work_id) FROM citation"
         " JOIN survey ON survey.work_id = citation.citing_id WHERE citation.cited_id = work.id)"
     )
     if works is None:

@@ -129,7 +129,7 @@ def paper_url(row: Row) -> str | None:
 
 
 CITED_BY_SURVEYS = """
-    SELECT citation.cited_id AS work_id, survey.slug AS survey, citation.number AS number, citation.page AS page
+    SELECT DISTINCT citation.cited_id AS work_id, survey.slug AS survey, citation.number AS number, citation.page AS page
     FROM citation JOIN survey ON survey.work_id = citation.citing_id
 """
 
@@ -237,7 +237,7 @@ def get_paper(reader: Reader, text: str) -> Row:
         key,
     )
     item["references"] = reader.rows(
-        "SELECT citation.number AS number, work.slug AS id, work.title AS title, work.year AS year FROM citation"
+        "SELECT DISTINCT citation.number AS number, work.slug AS id, work.title AS title, work.year AS year FROM citation"
         " JOIN work ON work.id = citation.cited_id WHERE citation.citing_id = :id ORDER BY citation.number, work.slug",
         key,
     )

@@ -233,3 +233,17 @@ def test_an_identifier_that_two_different_papers_claim_is_flagged_and_unites_not
     assert (report.new, report.proposed) == (2, 1)
     basis = session.connection().execute(text("SELECT basis FROM decision")).scalar_one()
     assert basis == "same doi, but titles and authors differ"
+
+
+def test_a_survey_that_is_read_again_from_another_page_counts_once(session):
+    subject = Reference(title="A survey of decoding", authors=({"family": "Poe"},), year=2024)
+    listed = [
+        Reference(title=one.title, authors=one.authors, year=2020, number=n)
+        for n, one in enumerate(some(3), 1)
+    ]
+    for digest in ("1" * 64, "2" * 64):
+        info = SourceInfo(kind="survey", title="Poe", content_sha256=digest)
+        ingest_records(session, info, listed, subject=subject)
+    assert session.connection().execute(text("SELECT slug FROM survey")).scalars().all() == ["poe"]
+    assert counts(session)["citation"] == 6  # two pages say so
+    assert session.connection().execute(text("SELECT MAX(survey_count) FROM work")).scalar_one() == 1
