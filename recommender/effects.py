@@ -38,6 +38,7 @@ DRAFTING = frozenset(
 _BETTER_IF_SMALLER = frozenset(
     {"kv_waste_share", "weights_kept", "kv_tokens_kept", "kv_read_share", "prompt_kept"}
 )
+_NOTHING_DONE = dict.fromkeys(_BETTER_IF_SMALLER, 1.0) | {"kv_waste_share": 0.0}
 _ORDER = {
     "attention_kernel": ("eager", "flash"),
     "decode_attention_kernel": ("eager", "flash", "split"),
@@ -167,6 +168,8 @@ def is_covered(changes: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
             if _ORDER[name].index(present) < _ORDER[name].index(value):
                 return False
         elif name in _BETTER_IF_SMALLER and present is not None:
+            if present == _NOTHING_DONE[name]:
+                return False  # nobody does anything about it: the engine only reserves what it needs
             if np.any(np.asarray(present, dtype=float) > np.asarray(value, dtype=float) + 1e-12):
                 return False
         elif not _same(value, present):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from costmodel.catalogue import all_engines
 from costmodel.formats import find_format, for_engine
 from recommender import text
 from recommender.answer import REJECTION_CODES
@@ -83,6 +85,7 @@ def refusals(
     `unfit` is the estimate's word that it does not fit, which stands second in the interface's order.
     """
     found = hardware_refusals(technique, changes, situation)
+    found += software_refusals(technique, changes, situation, knowledge)
     if found and not every:
         return found
     if unfit is not None:
@@ -158,6 +161,46 @@ def hardware_refusals(
     if need.host_link and not device.host_bytes_per_s:
         found.append(Refusal(code, f"{name_of_device} has no separate host memory to move data to."))
     return found
+
+
+# Engines with a path for processors; the vendors in an engine's row are those of its accelerators.
+CPU_ENGINES = frozenset(
+    {
+        "llama.cpp", "ik_llama.cpp", "bitnet.cpp", "rwkv.cpp", "intel-neural-speed", "executorch", "openvino", "ipex-llm",
+        "onnxruntime", "ctranslate2", "hf", "accelerate", "mlc-llm", "plain", "roofline", "exo",
+    }
+)  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def runnable(vendor: str, device_class: str) -> frozenset[str]:
+    """Engines that run on a kind of device."""
+    return frozenset(
+        slug
+        for slug, engine in all_engines().items()
+        if (
+            slug in CPU_ENGINES
+            if device_class == "cpu"
+            else not engine.device_vendors or vendor in engine.device_vendors
+        )
+    )
+
+
+def software_refusals(
+    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
+) -> list[Refusal]:
+    """A technique that only engines for other devices ship."""
+    offered = knowledge.shipped_by(technique.slug)
+    device = situation.hardware
+    able = runnable(device.vendor, device.device_class)
+    if "weight_format" in changes and device.device_class in ("cpu", "apple"):
+        able -= {"hf", "accelerate"}  # their quantized layers are CUDA kernels
+    if not offered or able.intersection(offered):
+        return []
+    kind = "processors" if device.device_class == "cpu" else f"{device.vendor} devices"
+    names = text.listed(list(offered[:3]))
+    verb = "ship" if len(offered) > 1 else "ships"
+    return [Refusal("unsupported-hardware", f"{names} {verb} it, and not for {kind}.")]
 
 
 def use_refusals(
