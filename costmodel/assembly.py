@@ -224,7 +224,9 @@ def assemble(
         stage_kernels=where(path.widened_bytes > 0.0, WIDENING_KERNELS, LAYER_KERNELS),
         vector_share=rates.vector_share,
         mixed_overlap=rates.mixed_overlap,
-        grouped_reads=rates.grouped_reads,
+        grouped_reads=where(
+            shape.heads == 8.0 * shape.kv_heads, rates.grouped_reads_of_eight, rates.grouped_reads
+        ),
         weight_bytes=path.weight_bytes * bytes_share,
         head_bytes=path.head_bytes,
         flops_share=flops_share,

@@ -31,9 +31,9 @@ CLASSES = (
 )  # fmt: skip
 # engines that kept their family's name while the runtime changed two- to threefold: class of releases before a year
 OLD_CLASS = {
-    "serving": (2024.0, "serving-2023"),
-    "tensorrt": (2024.5, "tensorrt-2023"),
-    "llama.cpp": (2024.45, "llama.cpp-2023"),
+    "serving": ((2024.0, "serving-2023"),),
+    "tensorrt": ((2024.1, "tensorrt-2023"), (2024.5, "tensorrt-2024")),
+    "llama.cpp": ((2024.45, "llama.cpp-2023"),),
 }
 SLUG_CLASS = {
     "plain": "compiled",  # the surveys' baseline: kernels one by one, but no Python between them
@@ -57,8 +57,9 @@ def engine_class(engine: Engine) -> str:
     if engine.slug in SLUG_CLASS:
         return SLUG_CLASS[engine.slug]
     family = NEAREST_CLASS.get(engine.family, engine.family)
-    if engine.year and family in OLD_CLASS and engine.year < OLD_CLASS[family][0]:
-        return OLD_CLASS[family][1]
+    for before, older in OLD_CLASS.get(family, ()):
+        if engine.year and engine.year < before:
+            return older
     if family in CLASSES:
         return family
     if engine.layout == "layer":
@@ -105,7 +106,7 @@ def parameters() -> dict[str, float]:
 
 # classes that share what they do not have of their own with a relative
 PARENT_CLASS = {
-    "serving-2023": "serving", "tensorrt-2023": "tensorrt", "llama.cpp-2023": "llama.cpp",
+    "serving-2023": "serving", "tensorrt-2023": "tensorrt", "tensorrt-2024": "tensorrt-2023", "llama.cpp-2023": "llama.cpp",
     "ik_llama.cpp": "llama.cpp", "megatron": "eager", "autoawq": "fused", "deepspeed": "fused", "dataflow": "accelerator",
 }  # fmt: skip
 
@@ -113,8 +114,9 @@ PARENT_CLASS = {
 def engine_value(values: Mapping[str, float], kind: str, engine: str, default: float) -> float:
     """The value of an engine class, or of the class it descends from (`serving-2023` → `serving`)."""
     found = values.get(f"{kind}.engine.{engine}")
-    if found is None and engine in PARENT_CLASS:
-        found = values.get(f"{kind}.engine.{PARENT_CLASS[engine]}")
+    while found is None and engine in PARENT_CLASS:
+        engine = PARENT_CLASS[engine]
+        found = values.get(f"{kind}.engine.{engine}")
     return default if found is None else found
 
 
@@ -156,6 +158,7 @@ class Rates:
     latency_factor: float  # of a collective step over the link's own latency
     stage_overlap: float  # share of a prompt's passes that stages of a split by layers overlap
     mixed_overlap: float  # of the shorter of decoding and prompt work, hidden in a mixed step
+    grouped_reads_of_eight: float  # … where eight query heads share one
     grouped_reads: float  # 0: a shared cache head is read once; 1: once per query head
     thread_bytes_per_s: float  # one core of a CPU
     thread_flops_per_s: float
@@ -170,7 +173,7 @@ IDEAL: dict[str, Any] = {
     "attention_compute_share": 1.0, "exposed_share": 0.0, "half_tokens": 0.0, "layer_gap_s": 0.0,
     "layer_host_s": 0.0, "step_s": 0.0, "sequence_s": 0.0, "expert_layer_s": 0.0, "expert_share": 1.0,
     "mixer_layer_s": 0.0, "prefill_s": 0.0, "score_factor": 1.0, "latency_factor": 1.0, "stage_overlap": 1.0,
-    "mixed_overlap": 1.0, "grouped_reads": 0.0, "thread_bytes_per_s": 1e15, "thread_flops_per_s": 1e15,
+    "mixed_overlap": 1.0, "grouped_reads": 0.0, "grouped_reads_of_eight": 0.0, "thread_bytes_per_s": 1e15, "thread_flops_per_s": 1e15,
     "vector_share": 1.0, "accumulates_16": True, "integer_prefill": True, "widens_first": False,
 }  # fmt: skip
 
@@ -214,6 +217,11 @@ def make_rates(values: Mapping[str, float], group: str, kind: str) -> Rates:
         stage_overlap=min(get("stage_overlap", 0.8), 1.0),
         mixed_overlap=min(get("mixed_overlap", 0.4), 1.0),
         grouped_reads=min(get("grouped_reads", 0.05), 1.0),
+        # TensorRT-LLM's first grouped kernel (0.8) packed groups of eight, those of Llama-2-70B, and no others
+        grouped_reads_of_eight=min(
+            values.get("grouped_reads.base", 0.05) if kind == "tensorrt-2024" else get("grouped_reads", 0.05),
+            1.0,
+        ),
         thread_bytes_per_s=get("thread_bytes_per_s", 2.4e10),
         thread_flops_per_s=get("thread_flops_per_s", 1.2e11),
         vector_share=min(get("vector_compute", 0.4), 1.0) if group in ("cpu", "cpu-arm", "phone") else 1.0,

@@ -91,16 +91,16 @@ class Case:
 
 def year_of(engine: str, version: str, dated: str) -> float:
     """Release year of an engine: from its version number, a date in the version, or the source's date; 0 unknown."""
-    for text in (version, dated):
-        month = re.search(r"(20[12]\d)[-/.](\d\d)", text)
-        if month:
-            return int(month[1]) + (min(int(month[2]), 12) - 1) / 12
     numbers = re.match(r"v?(\d+)\.(\d+)", version.strip())
     if numbers and engine in VERSION_YEARS:
         key = (int(numbers[1]), int(numbers[2]))
         years = [year for first, year in VERSION_YEARS[engine] if first <= key]
         if years:
             return years[-1]
+    for text in (version, dated):
+        month = re.search(r"(20[12]\d)[-/.](\d\d)", text)
+        if month:
+            return int(month[1]) + (min(int(month[2]), 12) - 1) / 12
     plain = re.search(r"(20[12]\d)", f"{version} {dated}")
     return float(plain[1]) if plain else 0.0
 

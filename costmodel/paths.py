@@ -127,6 +127,8 @@ def make_path(
     bandwidth = rates.bandwidth_share
     if rates.group == "apple" and hardware.bandwidth_bytes_per_s > ULTRA_BYTES_PER_S and not ideal:
         bandwidth *= values.get("bandwidth.ultra", 1.0)
+    if hardware.slug.endswith("-2s") and rates.group == "cpu" and not ideal:
+        bandwidth *= values.get("bandwidth.two_sockets", 1.0)
     dequantize = 1.0
     if weights.is_quantized and not ideal:
         scheme = values.get(f"decode_scheme.{weights.scheme}", 1.0)

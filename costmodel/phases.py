@@ -193,8 +193,8 @@ def decode_step(
     parallel = where(behaviour.split_decode, 1.0, filled)
     if setup.ideal:
         parallel = 1.0
-    # … and repeats each cached head for the queries that share it
-    sharing = shape.heads / shape.kv_heads
+    # … and repeats each cached head for the queries that share it; a single head is broadcast instead
+    sharing = where(shape.kv_heads > 1.0, shape.heads / shape.kv_heads, 1.0)
     copies = EAGER_DECODE_COPIES + 2.0 * sharing * (sharing > 1.0)
     eager_rate = setup.weight_bytes_per_s / setup.kv_bytes_per_s / copies
     parallel = where(behaviour.unfused_decode, eager_rate, parallel) / deployment.kv_read_factor
