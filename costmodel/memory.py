@@ -270,8 +270,8 @@ def _score_bytes_per_token(model: Model, prompt: Any, deployment: Deployment, en
 # ---------------------------------------------------------------- what is not available
 
 
-def driver_bytes(hardware: Hardware) -> float:
-    """What driver, error correction and operating system keep of one device."""
+def host_reserved_bytes(hardware: Hardware) -> float:
+    """What the operating system keeps of a memory that it shares with the device: it was never available."""
     kind = hardware.device_class
     if kind == "cpu":
         share = PHONE_SHARE if hardware.slug.startswith("phone") else HOST_SHARE
@@ -280,12 +280,19 @@ def driver_bytes(hardware: Hardware) -> float:
         share = METAL_SMALL_SHARE if small else METAL_LARGE_SHARE
     elif kind in ("apu", "edge") or "unified" in hardware.memory_type:
         share = UNIFIED_SHARE
-    elif kind in ("accelerator", "tpu"):
-        share = 0.0 if "SRAM" in hardware.memory_type else DRIVER_SHARE
     else:
-        share = DRIVER_SHARE
-        if kind == "datacenter" and hardware.memory_type.startswith("GDDR6"):
-            share += INLINE_ECC_SHARE
+        share = 0.0
+    return hardware.memory_bytes * share
+
+
+def driver_bytes(hardware: Hardware) -> float:
+    """What driver and error correction keep of the memory of a card of its own."""
+    kind = hardware.device_class
+    if host_reserved_bytes(hardware) or "SRAM" in hardware.memory_type:
+        return 0.0
+    share = DRIVER_SHARE
+    if kind == "datacenter" and hardware.memory_type.startswith("GDDR6"):
+        share += INLINE_ECC_SHARE
     return hardware.memory_bytes * share
 
 
@@ -359,6 +366,8 @@ def memory(
     per_device = overhead_bytes_per_device(hardware, engine)
     # engines whose pool is a share of what is free after loading can use more than that share of the whole
     usable = hardware.memory_bytes * engine.workspace.get("usable_share", engine.memory_share)
+    if engine.family != "roofline":
+        usable -= host_reserved_bytes(hardware)
     overhead = devices * per_device
     available = devices * usable
     total = held + cache + buffers + overhead

@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.catalogue import find_engine, find_hardware, find_model
-from costmodel.memory import driver_bytes, memory, overhead_bytes_per_device, weight_bytes
+from costmodel.memory import (
+    driver_bytes,
+    host_reserved_bytes,
+    memory,
+    overhead_bytes_per_device,
+    weight_bytes,
+)
 from costmodel.specs import Deployment, Workload
 from costmodel.units import GIB
 
@@ -177,7 +183,9 @@ def test_sparse_weights_keep_an_index(pattern: str, density: float, bits: float)
 def test_driver_and_error_correction() -> None:
     """What CUDA reports: A100-80GB 79.15 GiB, RTX 3090 23.7, L4 22.0 to 22.5, Apple two thirds or three quarters."""
     left = {
-        slug: 1 - driver_bytes(find_hardware(slug).spec) / find_hardware(slug).spec.memory_bytes
+        slug: 1
+        - (driver_bytes(find_hardware(slug).spec) + host_reserved_bytes(find_hardware(slug).spec))
+        / find_hardware(slug).spec.memory_bytes
         for slug in ("a100-80gb-sxm", "rtx-3090", "l4", "m1-8c", "m2-ultra-76c")
     }
     assert left["a100-80gb-sxm"] * 80 == pytest.approx(79.15, abs=0.15)
@@ -186,6 +194,13 @@ def test_driver_and_error_correction() -> None:
     assert left["m1-8c"] == pytest.approx(2 / 3)
     assert left["m2-ultra-76c"] == pytest.approx(3 / 4)
     assert overhead_bytes_per_device(find_hardware("a100").spec, find_engine("roofline").spec) == 0
+
+
+def test_shared_memory_is_less_available_rather_than_more_used() -> None:
+    """An M2 Ultra of 192 GiB lets Metal use three quarters; an 8B model on it takes what it takes."""
+    m = need("llama-3.1-8b", "m2-ultra-76c", "llama.cpp")
+    assert m.available_bytes == pytest.approx(0.75 * 192 * GIB)
+    assert m.overhead_bytes == 0 and m.total_bytes < 17e9
 
 
 FORMATS = ["fp32", "fp16", "fp8", "gptq-4bit-g32", "gptq-4bit-g128", "gptq-3bit-g128", "quip-sharp-2bit"]
