@@ -57,7 +57,11 @@ def find_arxiv(text: str) -> ArxivId | None:
     >>> find_arxiv("arXiv preprint cs.LG/2101.03961."), find_arxiv("CoRR, abs/1706.03762v5"), find_arxiv("pages 2101.03961")
     (ArxivId(id='2101.03961', version=None), ArxivId(id='1706.03762', version=5), None)
     """
-    match = IN_PROSE.search(text)
+    lower = text.lower()
+    starts = [at for word in ("arxiv", "abs/") if (at := lower.find(word)) >= 0]
+    if not starts:
+        return None
+    match = IN_PROSE.search(text, max(0, min(starts) - len("10.48550/")))
     return None if match is None else normal_arxiv(match["id"], match["version"])
 
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ingest.identifiers import ARXIV, arxiv_id, doi, find_arxiv, find_urls, is_scholarly, url_key
+from ingest.identifiers import ARXIV, arxiv_id, doi, find_arxiv, find_urls
 from ingest.kinds import kind_of
 from ingest.names import (
     IS_INITIALS,
@@ -26,7 +26,7 @@ from ingest.names import (
     split_vancouver,
     strip_et_al,
 )
-from ingest.tail import Tail, read_tail, split_title
+from ingest.tail import read_tail, split_title
 from kb.text import nfc, plain_title
 
 __all__ = ["Reference", "parse_reference", "reference_from_json"]
@@ -148,13 +148,15 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
     """
     cut = len(text) > LONGEST
     text = nfc(text[:LONGEST])
-    if PAGE_MARKS.search(text):  # a row pasted from a web page, with the page's links
+    marked = "](" in text or "— " in text or text.endswith(("find", "↗"))
+    if marked and PAGE_MARKS.search(text):  # a row pasted from a web page, with the page's links
         from ingest.sources.survey_page import strip_additions
 
         text, _ = strip_additions(text)
     text = MARKER.sub("", text, count=1)
-    text = BACK_REFERENCES.sub("", text)
-    truncated = bool(ELLIPSIS.search(text)) or cut
+    if text[-1:].isdigit():
+        text = BACK_REFERENCES.sub("", text)
+    truncated = cut or text.endswith(("…", "..."))
     if truncated:
         text = ELLIPSIS.sub("", text)
     urls = find_urls(text)
@@ -409,5 +411,3 @@ def main_url(text: str, urls: list[str], *, truncated: bool) -> str | None:
         return f"{urls[-1]}_{lost[2]}"
     kept = [url for url in urls if not re.search(r"//(?:dx\.)?doi\.org/", url)]
     return kept[-1] if kept else None
-
-
