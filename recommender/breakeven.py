@@ -33,19 +33,21 @@ def crossing(points: Array, gain: Array, start: float) -> float | None:
     >>> crossing(np.array([1.0, 2.0]), np.array([2.0, 1.5]), 1.0) is None
     True
     """
+    return crossings(points, gain[None, :], np.array([start]))[0]
+
+
+def crossings(points: Array, gains: Array, starts: Array) -> list[float | None]:
+    """`crossing` of many rows at once."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        level = np.log(gain)
-    spots = np.log(points)
-    found: list[float] = []
-    for i in range(len(points) - 1):
-        a, b = level[i], level[i + 1]
-        if not (np.isfinite(a) and np.isfinite(b)) or a == b:
-            continue
-        if (a > 0) != (b > 0):
-            found.append(float(np.exp(spots[i] + (spots[i + 1] - spots[i]) * a / (a - b))))
-    if not found:
-        return None
-    return min(found, key=lambda value: abs(np.log(value / start)))
+        level, spots = np.log(gains), np.log(points)
+        one, two = level[:, :-1], level[:, 1:]
+        crosses = np.isfinite(one) & np.isfinite(two) & ((one > 0) != (two > 0)) & (one != two)
+        place = spots[:-1] + (spots[1:] - spots[:-1]) * one / (one - two)
+    away = np.where(crosses, np.abs(place - np.log(starts)[:, None]), np.inf)
+    nearest = away.argmin(axis=1)
+    rows = np.arange(len(gains))
+    found = np.exp(np.where(crosses[rows, nearest], place[rows, nearest], np.nan)).tolist()
+    return [None if value != value else value for value in found]
 
 
 def break_evens(
@@ -87,17 +89,24 @@ def break_evens(
     )
     priced = price(situation, candidates, workload=workload, width=width)
     values = priced.metrics[metric].reshape(times, width)
+    gains = (
+        rank.ratio(values[1:], values[:1]) if metric == "throughput" else rank.ratio(values[:1], values[1:])
+    )
+    rates = [acceptance_of(techniques, situation) for techniques in stacks]
+    count = len(stacks)
+    batch = crossings(BATCHES, gains[:, : len(BATCHES)], np.full(count, float(question.batch)))
+    context = crossings(
+        CONTEXTS, gains[:, len(BATCHES) : split], np.full(count, float(question.input_tokens))
+    )
+    least: list[float | None] = [None] * count
+    if drafting:
+        least = crossings(ACCEPTANCES, gains[:, split:], np.array([max(rate or 0.5, 0.01) for rate in rates]))
     answers = []
-    for techniques, row in zip(stacks, values[1:], strict=True):
-        gain = rank.ratio(row, values[0]) if metric == "throughput" else rank.ratio(values[0], row)
-        found: dict[str, Any] = {
-            "batch": _whole(crossing(BATCHES, gain[: len(BATCHES)], question.batch)),
-            "context_tokens": _whole(crossing(CONTEXTS, gain[len(BATCHES) : split], question.input_tokens)),
-        }
-        rate = acceptance_of(techniques, situation)
+    for i, rate in enumerate(rates):
+        found: dict[str, Any] = {"batch": _whole(batch[i]), "context_tokens": _whole(context[i])}
         if rate is not None:
-            least = crossing(ACCEPTANCES, gain[split:], max(rate, 0.01))
-            found["acceptance_rate"] = None if least is None else round(least, 3)
+            value = least[i]
+            found["acceptance_rate"] = None if value is None else round(value, 3)
         answers.append(found)
     return answers
 
