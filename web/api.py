@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,8 +17,9 @@ from recommender.errors import InvalidQuestion
 from recommender.grid import MAX_ROWS
 from recommender.question import Question
 from web import schemas
-from web.ask import FIELDS, SCENARIO_FIELDS, check_names, question_of
+from web.ask import FIELDS, SCENARIO_FIELDS, check_layout, check_names, question_of
 from web.deps import LibraryDep
+from web.errors import Contradiction
 
 router = APIRouter(prefix="/api/v1", tags=["questions"])
 
@@ -199,6 +201,14 @@ def swept(given: dict[str, Any], library: Any) -> Response:
         values = given.get(name)
         for value in values if isinstance(values, list) else [values]:
             check_names({name: value})
+    check_layout(given)
+    size = math.prod(
+        len(value) for name, value in given.items() if isinstance(value, list) and name != "using"
+    )
+    if size > MAX_ROWS:
+        raise Contradiction(
+            f"the grid has {size:,} rows", hint=f"at most {MAX_ROWS:,} at once; sweep in parts", field=None
+        )
     rows = iter(service.sweep(given, library.knowledge()))
     first = next(rows, None)
 

@@ -13,7 +13,7 @@ from kb import graph as kb_graph
 from kb import graph_measures
 from recommender.answer import plain
 from web import schemas
-from web.api_lists import refuse_unknown
+from web.api_lists import Year, refuse_unknown
 from web.deps import LibraryDep
 
 router = APIRouter(prefix="/api/v1", tags=["graph and exports"])
@@ -132,7 +132,6 @@ Format = Literal["bibtex", "ris", "csl-json", "csv", "json", "graphml"]
             "content": {
                 kind: {"schema": {} if "json" in kind else {"type": "string"}}
                 for kind in kb_export.MEDIA_TYPES.values()
-                if kind != "application/json"
             },
         },
         **ERRORS,
@@ -146,7 +145,7 @@ def export(
     format: Format,
     survey: Annotated[list[str] | None, Query(max_length=10, description="Cited by these surveys")] = None,
     year: Annotated[
-        list[str] | None, Query(max_length=10, description="A year, or a range such as 2022..2024")
+        list[Year] | None, Query(max_length=10, description="A year, or a range such as 2022..2024")
     ] = None,
     technique: Annotated[str | None, Query(max_length=200, description="Linked to this technique")] = None,
     level: Annotated[

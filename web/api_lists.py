@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import StringConstraints
 
 from costmodel.catalogue import all_engines, all_hardware, all_models, find_engine, find_hardware, find_model
 from costmodel.errors import UnknownName
@@ -24,6 +25,7 @@ router = APIRouter(prefix="/api/v1", tags=["knowledge base"])
 
 DEFAULT_LIMIT = 50
 Limit = Annotated[int, Query(ge=1, le=store.MAX_LIMIT, description="Items per page")]
+Year = Annotated[str, StringConstraints(pattern=r"^[12][0-9]{3}(\.\.[12][0-9]{3})?$")]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the page before")]
 SURVEY_SLUGS = ("zhou", "yuan", "park")
 LIST_ERRORS = schemas.error_responses(404, 422)
@@ -343,7 +345,7 @@ def search(
     kind: Annotated[list[str] | None, Query(description="Kinds", max_length=20)] = None,
     role: Annotated[list[str] | None, Query(description="Roles of papers", max_length=20)] = None,
     year: Annotated[
-        list[str] | None, Query(description="A year or a range such as 2022..2024", max_length=20)
+        list[Year] | None, Query(description="A year or a range such as 2022..2024", max_length=20)
     ] = None,
     sort: Annotated[
         str,

@@ -62,6 +62,11 @@ def check_names(values: Mapping[str, Any]) -> None:
                 )
 
 
+def whole_numbers(value: Any) -> list[int]:
+    """One number or a sweep's list of them; absent is 1."""
+    return [int(each or 1) for each in (value if isinstance(value, list) else [value])]
+
+
 def looks_like_path(text: str) -> bool:
     if text.startswith(("/", "./", "../", "~", "\\")):
         return True
@@ -82,9 +87,9 @@ def question_of(values: Mapping[str, Any]) -> Question:
 def check_layout(given: Mapping[str, Any]) -> None:
     """More ranks than devices: each field is fine, together they are not; over HTTP that is a conflict (409)."""
     try:
-        devices = int(given.get("devices") or 1)
+        devices = min(whole_numbers(given.get("devices")))
         ranks = {
-            name: int(given.get(name) or 1)
+            name: max(whole_numbers(given.get(name)))
             for name in ("tensor_parallel", "pipeline_parallel", "expert_parallel")
         }
     except (TypeError, ValueError, OverflowError):

@@ -69,9 +69,9 @@ def kind_of(schema: Mapping[str, Any]) -> str:
     """`integer, 1 to 200, default 50`."""
     schema = {**schema, **next((one for one in schema.get("anyOf", []) if one.get("type") != "null"), {})}
     kind = schema.get("type", "")
-    parts = [" or ".join(kind) if isinstance(kind, list) else str(kind)]
+    parts = [" or ".join(each for each in kind if each != "null") if isinstance(kind, list) else str(kind)]
     if "enum" in schema:
-        parts = [" | ".join(str(each) for each in schema["enum"])]
+        parts = [" | ".join(str(each) for each in schema["enum"] if each is not None)]
     low, high = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum")
     if low is not None and high is not None:
         parts.append(f"{low:,} to {high:,.0f}")

@@ -76,24 +76,11 @@ RANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "why_not": ("boolean", {}),
     "stack": ("boolean", {}),
 }
-NULLABLE = (
-    "tensor_parallel",
-    "pipeline_parallel",
-    "expert_parallel",
-    "interconnect",
-    "request_rate",
-    "acceptance_rate",
-    "max_quality_loss",
-    "ttft_slo_ms",
-    "tpot_slo_ms",
-    "level",
-    "bottleneck",
-)
 
 
 def field_schema(name: str) -> dict[str, Any]:
     """JSON Schema of one scenario field."""
-    kind, limits = RANGES.get(name, ("string", {"minLength": 1, "maxLength": 4096, "pattern": NAME_PATTERN}))
+    kind, limits = RANGES.get(name, ("string", {"minLength": 1, "maxLength": 200, "pattern": NAME_PATTERN}))
     schema: dict[str, Any] = {"type": kind, "description": DESCRIPTIONS[name], **limits}
     if name == "hardware":
         schema["examples"] = ["rtx-3090", *list(all_hardware())[:1]]
@@ -128,8 +115,10 @@ def scenario_schema(fields: tuple[str, ...], *, lists: bool = False) -> dict[str
     properties: dict[str, Any] = {}
     for name in fields:
         schema = field_schema(name)
-        if name in NULLABLE:
+        if name not in ("hardware", "model"):  # null means the default
             schema["type"] = [schema["type"], "null"]
+            if "enum" in schema:
+                schema["enum"] = [*schema["enum"], None]
         if lists and name not in ("using",):
             single = {
                 key: value
