@@ -119,16 +119,20 @@ class Priced:
         values = self._limits[phase].get(term)
         return bool(values[index]) if values else False
 
+    @cached_property
+    def _intervals(self) -> dict[str, list[list[float]]]:
+        return {
+            name: [as_list(side, self.count) for side in getattr(self.estimate, field)]
+            for name, field in (("tpot_ms", "tpot_interval_s"), ("ttft_ms", "ttft_interval_s"))
+        }
+
     def full_body(self, index: int) -> dict[str, Any]:
         """The interface's estimate of one candidate with operators and assumptions."""
         return self.estimate.as_dict(index if self.count > 1 else None)
 
     def body(self, index: int) -> dict[str, Any]:
         """The interface's estimate of one candidate; operators and assumptions are the baseline's to show."""
-        intervals = {
-            name: [as_list(side, self.count)[index] * 1e3 for side in getattr(self.estimate, field)]
-            for name, field in (("tpot_ms", "tpot_interval_s"), ("ttft_ms", "ttft_interval_s"))
-        }
+        intervals = {name: [side[index] * 1e3 for side in sides] for name, sides in self._intervals.items()}
         return {
             "fits": bool(self.listed("fits")[index]),
             "min_devices": _whole(self.listed("min_devices")[index]),

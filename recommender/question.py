@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from recommender.errors import InvalidQuestion
+from taxonomy.model import BOTTLENECKS
 
 OBJECTIVES = ("latency", "tpot", "ttft", "throughput", "memory", "cost")
 TRAINING = ("none", "calibration", "finetune", "pretrain")
@@ -277,7 +278,7 @@ CHECKS: dict[str, Any] = {
     "ttft_slo_ms": _real(0.0, 1e9, open_low=True, what="ms"),
     "tpot_slo_ms": _real(0.0, 1e9, open_low=True, what="ms"),
     "level": _text,
-    "bottleneck": _text,
+    "bottleneck": _choice(BOTTLENECKS),
     "why_not": _boolean,
     "top": _integer(1, 1000),
     "stack": _boolean,

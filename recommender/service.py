@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from recommender.assess import Assessments, assess
 from recommender.errors import InvalidQuestion
 from recommender.knowledge import Knowledge, load_knowledge
 from recommender.question import Question
-from recommender.rules import first
+from recommender.rules import first, matches_level
 from recommender.situation import Situation, resolve
 
 
@@ -27,6 +28,7 @@ def recommend(reader: Reader, question: Question | Mapping[str, Any]) -> Answer:
 
 def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
     """The same on a snapshot already in memory; pure."""
+    check_level(question, knowledge)
     situation = resolve(question, knowledge)
     assessments = assess(situation, knowledge)
     recommendations = ranked(assessments)
@@ -53,6 +55,26 @@ def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
         plans_by_training=plans.by_training(planned, assessments) if planned else {},
         confidence=confidence(assessments),
     )
+
+
+def check_level(question: Question, knowledge: Knowledge) -> None:
+    """A level that no technique has is a slip of the keyboard, not a filter."""
+    if question.level is None or not knowledge.techniques:
+        return
+    if not any(matches_level(technique, question.level) for technique in knowledge.techniques.values()):
+        paths = {
+            path
+            for technique in knowledge.techniques.values()
+            for found in technique.levels.values()
+            for path in found
+        }
+        near = difflib.get_close_matches(question.level.rpartition(":")[2], sorted(paths), n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        raise InvalidQuestion(
+            f"no technique lies at level {question.level[:60]!r}",
+            hint=hint + "See: kb list levels",
+            field="level",
+        )
 
 
 def ranked(assessments: Assessments) -> list[Recommendation]:

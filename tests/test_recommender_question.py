@@ -70,6 +70,7 @@ def test_using_is_a_list_or_text_with_commas():
         ("request_rate", 0),
         ("request_rate", "1e400"),
         ("objective", "speed"),
+        ("bottleneck", "everything"),
         ("max_training", "some"),
         ("lossless", "maybe"),
         ("hardware", 3090),

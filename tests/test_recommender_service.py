@@ -10,6 +10,7 @@ import pytest
 from costmodel.catalogue import all_hardware, all_models
 from recommender import soundness
 from recommender.assess import assess
+from recommender.errors import InvalidQuestion
 from recommender.knowledge import Knowledge, load_knowledge
 from recommender.question import Question
 from recommender.service import estimate, recommend, recommend_with, sweep, technique_curve
@@ -170,6 +171,14 @@ def test_filters_leave_out_and_say_so(knowledge):
     )
     assert rejection(answer, "awq").code == "filtered-out"
     assert soundness.faults(answer, knowledge) == []
+
+
+def test_a_level_nobody_has_is_refused(knowledge):
+    with pytest.raises(InvalidQuestion) as caught:
+        ask(knowledge, hardware="a100", model="8b", level="model/compresion")
+    assert caught.value.field == "level" and "model/compression" in caught.value.hint
+    kept = ask(knowledge, hardware="a100", model="8b", level="zhou:model/compression")
+    assert kept.recommendations and rejection(kept, "spec-decode").code == "filtered-out"
 
 
 def test_a_plans_steps_multiply_to_its_gain(knowledge):
