@@ -17,7 +17,7 @@ from costmodel.errors import InvalidValue
 from costmodel.estimate import times_of
 from costmodel.specs import Deployment, Engine, Hardware, Model, Workload
 
-BLOCK = 16_384  # configurations of one block: some thirty arrays of this size stay in a second-level cache
+BLOCK = 32_768  # configurations of one block: long enough for numpy, short enough for the caches
 WORKLOAD_FIELDS = tuple(field.name for field in fields(Workload))
 RESULTS = ("ttft_s", "tpot_s", "e2e_s", "throughput_tok_s", "total_bytes", "fits")
 

@@ -49,7 +49,16 @@ def spread(phase: str, engine: str, group: str) -> tuple[float, str]:
         usual = sorted(factor for (p, e, _), (factor, _) in table().items() if p == phase and e != ANY)
         factor = max(*others, usual[len(usual) // 2])
         return factor, f"residuals of {engine.partition('/')[0]} on {group} in other kinds of time"
-    kind = engine.rpartition("/")[2]
+    slug, _, kind = engine.rpartition("/")
+    eras = {
+        e: f for (p, e, g), (f, _) in table().items() if (p, g) == (phase, group) and e.startswith(f"{slug}/")
+    }
+    if eras:
+        nearest = max(eras, key=lambda e: eras[e])
+        return (
+            eras[nearest] ** KIN_WIDTH,
+            f"measured on {group} only with a release of another year: its residuals, widened",
+        )
     kin = [f for (p, e, g), (f, _) in table().items() if (p, g) == (phase, group) and e.endswith(f"/{kind}")]
     if kin:
         return max(kin) ** KIN_WIDTH, f"residuals of other engines of its class ({kind}) on {group}, widened"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from costmodel.assembly import EAGER_DECODE_COPIES, MICRO_BATCH_TOKENS, Behaviour
 from costmodel.attention import causal_pairs, mean_context
 from costmodel.experts import touched_experts
@@ -57,9 +59,12 @@ def sum_terms(operators: list[Operator]) -> dict[str, Any]:
 
 
 def total(terms: dict[str, Any]) -> Any:
-    """Sum of the terms."""
+    """Sum of the terms; small arrays first, so that few additions run over a whole grid."""
+    values = list(terms.values())
+    if any(isinstance(value, np.ndarray) for value in values):
+        values.sort(key=np.size)
     result: Any = 0.0
-    for value in terms.values():
+    for value in values:
         result = result + value
     return result
 
