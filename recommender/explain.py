@@ -116,7 +116,7 @@ def no_gain(
             down.append(f"{term_name(priced, phase, name)} by {text.percent(-share)}")
         elif share >= WORTH_SAYING:
             up.append(f"{term_name(priced, phase, name)} by {text.percent(share)}")
-    outcome = f"{metric_name} {text.factor(gain)}"
+    outcome = f"{metric_name} {text.factor(gain)}{room(priced, index)}"
     where += capped(priced, phase, index, changes)
     if not down and not up:
         return f"{where}; it changes less than {text.percent(WORTH_SAYING)} of that ({outcome})."
@@ -126,6 +126,14 @@ def no_gain(
     if up:
         parts.append(f"{'adds to' if down else 'it adds to'} {text.listed(up[:2])}")
     return f"{where}; {' and '.join(parts)} of it ({outcome})."
+
+
+def room(priced: Priced, index: int) -> str:
+    """Capacity gained where time is not: how many sequences fit before and after."""
+    before, after = priced.at("max_batch", 0), priced.at("max_batch", index)
+    if not 1 <= before < 1e9 or after < 1.1 * before:
+        return ""
+    return f", room for {after:,.0f} sequences instead of {before:,.0f}"
 
 
 def capped(priced: Priced, phase: str, index: int, changes: Mapping[str, Any]) -> str:
