@@ -112,6 +112,12 @@ def test_bodies_that_are_no_object(web, body):
     assert answer.status_code == 422 and answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("wrong", [{"stack": 0}, {"lossless": "yes"}, {"batch": "8"}, {"interconnect": 3}])
+def test_bodies_use_the_types_of_json(web, wrong):
+    answer = web.post("/api/v1/recommend", json={"hardware": "rtx-3090", "model": "70b", **wrong})
+    assert answer.status_code == 422 and answer.json()["error"]["field"] == next(iter(wrong))
+
+
 def test_error_pages_name_the_nearest(web):
     answer = web.get("/techniques/awqq")
     assert answer.status_code == 404

@@ -67,7 +67,19 @@ async def read_body(request: Request) -> dict[str, Any]:
         raise InvalidQuestion(
             "the body is not a JSON object", hint='for example {"hardware": "rtx-3090", "model": "70b"}'
         )
+    check_types(found)
     return found
+
+
+def check_types(given: dict[str, Any]) -> None:
+    """JSON has types, so a body must use them: query strings and forms carry text, and may."""
+    for name, value in given.items():
+        kind = schemas.RANGES.get(name, ("", {}))[0]
+        for each in value if isinstance(value, list) else [value]:
+            if kind == "boolean" and not isinstance(each, bool | None):
+                raise InvalidQuestion(f"{name} must be true or false", hint="without quotes", field=name)
+            if kind in ("integer", "number") and isinstance(each, str):
+                raise InvalidQuestion(f"{name} must be a number, not text", hint="without quotes", field=name)
 
 
 def query_of(request: Request) -> dict[str, Any]:

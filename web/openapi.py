@@ -13,16 +13,14 @@ from fastapi.openapi.utils import get_openapi
 
 from web.deps import Library
 
-LINKS = ("nvlink", "pcie", "none")
 REFERENCE = "#/components/schemas/"
-COMPONENTS = {"interconnect": "LinkName", "bottleneck": "BottleneckName"}
+COMPONENTS = {"bottleneck": "BottleneckName"}
 
 
 def vocabulary(library: Library) -> dict[str, dict[str, Any]]:
     """Component name → enumeration."""
     snapshot = library.snapshot()
     names: dict[str, list[str]] = {
-        "interconnect": list(LINKS),
         "bottleneck": [each["slug"] for each in snapshot.bottlenecks],
     }
     return {
