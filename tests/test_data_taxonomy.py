@@ -298,3 +298,27 @@ def test_the_editor_schema_is_current():
 
     assert (data_root() / "technique.schema.json").read_text(encoding="utf-8") == schema_text()
     assert all((data_root() / "techniques" / f"{name}.toml").is_file() for name in TECHNIQUES)
+
+
+def test_kernels_for_one_vendor_say_whose_they_are():
+    """Weights below 16 bits that no engine multiplies everywhere need kernels, and those exist for some devices."""
+    everywhere = {"gguf-k-quants", "int4-weight-only", "omniquant", "spinquant", "fp8-w8a8", "t-mac", "tsld"}
+    changed = {
+        technique.slug
+        for technique in TECHNIQUES.values()
+        if technique.kind is Kind.SOFTWARE
+        and any(effect.field == "weight_format" for effect in technique.effects)
+    }
+    ungated = {slug for slug in changed if not TECHNIQUES[slug].requires.vendors}
+    assert ungated <= everywhere
+
+
+@pytest.mark.parametrize(
+    ("slug", "oldest"),
+    # docs.vllm.ai/en/v0.11.2/features/quantization: the first NVIDIA generation with a tick
+    [("awq", 7.5), ("marlin", 8.0), ("smoothquant", 7.5), ("fp8-weight-only", 7.5), ("hqq", 8.0)],
+)
+def test_oldest_nvidia_generation(slug, oldest):
+    need = TECHNIQUES[slug].requires
+    assert need.min_compute_capability == oldest
+    assert "NVIDIA" in need.vendors and "Apple" not in need.vendors
