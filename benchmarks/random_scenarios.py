@@ -11,6 +11,10 @@ import random
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+# This folder holds costmodel.py, which would hide the package of that name.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 
 def check(seed: int, count: int) -> dict[str, int]:

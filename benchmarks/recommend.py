@@ -13,6 +13,10 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+# This folder holds costmodel.py, which would hide the package of that name.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 
 def scenarios(seed: int) -> list[dict]:

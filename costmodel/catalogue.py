@@ -80,6 +80,7 @@ def compact(text: str, *, vendors: bool = False) -> str:
     return re.sub(r"[^a-z0-9.+#]", "", plain) or whole
 
 
+@lru_cache(maxsize=4096)
 def _tokens(text: str) -> frozenset[str]:
     plain = VENDOR_WORDS.sub(" ", re.sub(r"[\s_\-/(),]+", " ", text.lower()))
     plain = re.sub(r"\bsxm\d?\b", "sxm", re.sub(r"\b(\d+) gb\b", r"\1gb", plain))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from costmodel.errors import CostModelError
@@ -154,8 +155,6 @@ def bare(text: str) -> str:
 
 def find_device(row: Mapping[str, Any], assumed: list[str]) -> str:
     """The device's slug."""
-    from costmodel.catalogue import find_hardware
-
     text = bare(_text(row, "hardware"))
     if not text or re.search(r"not stated|\bgpu$|^gpus?\b|^nvidia$|^api$|state|simulat", text.lower()):
         assumed.append("hardware: A100-80GB")
@@ -164,13 +163,13 @@ def find_device(row: Mapping[str, Any], assumed: list[str]) -> str:
     if len(parts) > 1:
         assumed.append(f"hardware: {parts[0]} of {text!r}")
     for spelling in device_spellings([text, *parts]):
-        try:
-            found = find_hardware(spelling)
-        except CostModelError:
+        found = _device(spelling)
+        if found is None:
             continue
-        if found.alternatives and "not stated" in _text(row, "hardware"):
-            assumed.append(f"hardware: {found.slug}")
-        return found.slug
+        slug, ambiguous = found
+        if ambiguous and "not stated" in _text(row, "hardware"):
+            assumed.append(f"hardware: {slug}")
+        return slug
     raise Unpriced(f"no device of the catalogue is {text!r}", hint="see: kb list hardware", field="hardware")
 
 
@@ -198,10 +197,30 @@ DEVICE_ALIASES: tuple[tuple[str, str], ...] = (
 )
 
 
-def find_language_model(row: Mapping[str, Any], assumed: list[str]) -> str:
-    """The model's slug; a size alone means the Llama model of that size."""
+@lru_cache(maxsize=1024)
+def _device(spelling: str) -> tuple[str, bool] | None:
+    """(slug, whether other devices have the name too), or None; a miss is remembered, for it is the slow case."""
+    from costmodel.catalogue import find_hardware
+
+    try:
+        found = find_hardware(spelling)
+    except CostModelError:
+        return None
+    return found.slug, bool(found.alternatives)
+
+
+@lru_cache(maxsize=1024)
+def _model(spelling: str) -> str | None:
     from costmodel.catalogue import find_model
 
+    try:
+        return find_model(spelling).slug
+    except CostModelError:
+        return None
+
+
+def find_language_model(row: Mapping[str, Any], assumed: list[str]) -> str:
+    """The model's slug; a size alone means the Llama model of that size."""
     whole = bare(_text(row, "model"))
     text = re.split(r"\s*(?:/|\+|,|;|\bversus\b|\bvs\b|\bwith\b|\bon\b)\s*", whole)[0].strip()
     text = re.sub(r"\s+(int4|int8|fp8|w2|w3|w4|w8)$", "", text, flags=re.I)
@@ -210,21 +229,17 @@ def find_language_model(row: Mapping[str, Any], assumed: list[str]) -> str:
     spellings = [" ".join(words[:count]) for count in range(len(words), 0, -1)]
     plain = re.sub(r"[-_ ]?(chat|instruct|base|awq|gptq|hf)\b.*", "", text, flags=re.I)
     for spelling in (*spellings[:1], plain):
-        if spelling:
-            try:
-                return find_model(spelling).slug
-            except CostModelError:
-                continue
+        slug = _model(spelling) if spelling else None
+        if slug:
+            return slug
     for pattern, slug in MODEL_ALIASES:
         if re.search(pattern, lowered) and _is_known(slug):
             assumed.append(f"model: {text} as {slug}")
             return slug
     for spelling in spellings[1:]:
-        if re.search(r"\d", spelling):
-            try:
-                return find_model(spelling).slug
-            except CostModelError:
-                continue
+        slug = _model(spelling) if re.search(r"\d", spelling) else None
+        if slug:
+            return slug
     size = re.search(r"(\d+(?:\.\d+)?)\s*b\b", lowered)
     if size:
         wanted = float(size[1])

@@ -12,7 +12,7 @@ from recommender.errors import RecommenderError
 from recommender.knowledge import Knowledge
 
 # Entries whose figures are predicted, and figures of each: every one is a scenario of its own to price.
-WITNESSED = 5
+WITNESSED = 3
 FIGURES = 3
 # Reported and predicted apart by more than this factor is a disagreement worth a sentence.
 APART = 1.5
