@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -146,9 +146,18 @@ def _admitted(
 
 
 def _phases(
-    setup: Setup, workload: Workload, deployment: Deployment, behaviour: Behaviour, sequences: Any
+    setup: Setup,
+    workload: Workload,
+    deployment: Deployment,
+    behaviour: Behaviour,
+    sequences: Any,
+    stages: Any,
 ) -> tuple[Phase, Phase, Any, Any, Any]:
-    """Prefill of what is prefilled together, one decode step, prompt and cached tokens, and decode steps."""
+    """Prefill of what is prefilled together, one decode step, prompt and cached tokens, and decode steps.
+
+    `sequences` are all that are in flight. Stages that work side by side each hold a micro-batch of B / stages, and
+    a token takes the time of its micro-batch through all stages: t(B / stages), never t(B) / stages for nothing.
+    """
     prompt = workload.input_tokens * deployment.prompt_kept
     cached = where(behaviour.prefix_cache, prompt * workload.cache_hit_rate, 0.0)
     together = where(behaviour.continuous, 1.0, sequences)
@@ -160,7 +169,7 @@ def _phases(
     steps = maximum(workload.output_tokens * deployment.output_kept, 1.0)
     step = decode_step(
         setup, deployment, behaviour,
-        sequences=sequences / deployment.output_kept,
+        sequences=maximum(sequences / stages, 1.0) / deployment.output_kept,
         first_context=workload.context_tokens + prompt, new_tokens=steps,
     )  # fmt: skip
     return first, step, prompt, cached, steps
@@ -171,10 +180,11 @@ def times_of(
 ) -> Times:
     """Times from rates that are already known; everything may be an array, models and devices included."""
     sequences = workload.batch + 0.0
-    first, step, prompt, cached, steps = _phases(setup, workload, deployment, behaviour, sequences)
+    stages = 1.0 if layout.serial_stages else layout.pipeline_parallel
+    first, step, prompt, cached, steps = _phases(setup, workload, deployment, behaviour, sequences, stages)
     rate = workload.request_rate
     if rate is not None:
-        alone, light, *_ = _phases(setup, workload, deployment, behaviour, 1.0)
+        alone, light, *_ = _phases(setup, workload, deployment, behaviour, 1.0, stages)
         tokens = deployment.tokens_per_step
         full_s = steps * step.seconds / tokens
         slope = (full_s - steps * light.seconds / tokens) / maximum(sequences - 1.0, 1.0)
@@ -183,7 +193,9 @@ def times_of(
         sequences = throughput.sequences_at_rate(
             request_rate=rate, fixed_s=fixed, slope_s=slope, most=workload.batch + 0.0
         )
-        first, step, prompt, cached, steps = _phases(setup, workload, deployment, behaviour, sequences)
+        first, step, prompt, cached, steps = _phases(
+            setup, workload, deployment, behaviour, sequences, stages
+        )
 
     prefill_terms = dict(first.terms)
     if not _zero(deployment.prompt_overhead_share):
@@ -222,7 +234,8 @@ def times_of(
         # in a mixed step the prompt's multiplications use the weights that the decoding reads anyway
         weights_s = step.terms["linear"] + step.terms["experts"]
         hidden = setup.mixed_overlap * minimum(weights_s, group.device_s)
-        share_s = maximum(group.seconds - hidden, 0.0) / size
+        # every stage computes its part of a prompt while the others work on something else
+        share_s = maximum(group.seconds - hidden, 0.0) / size / stages
         wanted = throughput.interference_seconds(
             sequences=sequences, prefill_s=share_s, output_tokens=workload.output_tokens
         )
@@ -257,13 +270,11 @@ def times_of(
         ttft_s, tpot_s, pure_s = ttft_s * scale, tpot_s * scale, pure_s * scale
 
     e2e_s = ttft_s + maximum(workload.output_tokens - 1.0, 0.0) * tpot_s
-    stages = layout.pipeline_parallel if not layout.serial_stages else 1.0
     tokens_s = sequences * workload.output_tokens / e2e_s
-    if not (_scalar(stages) and stages == 1.0):
-        # stages work on different micro-batches when there are enough sequences
-        tokens_s = tokens_s * minimum(stages, maximum(sequences, 1.0))
     if rate is not None:
-        tokens_s = minimum(tokens_s, rate * workload.output_tokens)
+        # below the limit the engine delivers what is asked of it
+        asked = rate * workload.output_tokens
+        tokens_s = where(sequences < workload.batch, asked, minimum(tokens_s, asked))
     return Times(
         ttft_s=ttft_s, tpot_s=tpot_s, e2e_s=e2e_s, throughput_tok_s=tokens_s, prefill_s=prefill_s,
         together=where(behaviour.continuous, 1.0, sequences), step_s=pure_s, sequences=sequences,
@@ -284,6 +295,10 @@ def estimate(
     setup, layout, rates, behaviour, path = build(model, hardware, deployment, engine)
     needed = memory.memory(model, hardware, workload, deployment, engine, layout)
     times = times_of(setup, layout, behaviour, workload, deployment)
+    if workload.request_rate is not None:
+        # the cache of the sequences that are really in flight; what fits at most stays the same
+        busy = replace(workload, batch=times.sequences)
+        needed = memory.memory(model, hardware, busy, deployment, engine, layout)
     result = Estimate(
         model=model, hardware=hardware, workload=workload, deployment=deployment, engine=engine, layout=layout,
         path=path, rates=rates, memory=needed, ttft_s=times.ttft_s, tpot_s=times.tpot_s, e2e_s=times.e2e_s,

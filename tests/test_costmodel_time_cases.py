@@ -214,3 +214,27 @@ def test_bottlenecks(
     model: str, device: str, work: Workload, deployment: dict[str, object], bottleneck: str
 ) -> None:
     assert run(model, device, work=work, **deployment).bottleneck == bottleneck
+
+
+# ---------------------------------------------------------------- stages and rates
+
+
+def test_pipeline_stages_share_the_sequences_in_flight() -> None:
+    # batch is all that is in flight: four stages hold a quarter each, and a token takes t(B / 4) through them all
+    whole = Workload(batch=64, input_tokens=16, output_tokens=512)
+    split = run("llama-3.1-70b", "h100-sxm", work=whole, devices=4, tensor_parallel=1, pipeline_parallel=4)
+    part = run("llama-3.1-70b", "h100-sxm", work=Workload(batch=16, input_tokens=16, output_tokens=512))
+    assert split.step_s == pytest.approx(part.step_s, rel=0.02)
+    assert split.throughput_tok_s < 4.0 * part.throughput_tok_s
+    assert split.throughput_tok_s == pytest.approx(64 * 512 / split.e2e_s)
+
+
+def test_a_request_rate_counts_the_sequences_really_in_flight() -> None:
+    found = run("llama-3.1-8b", "h100-sxm", work=Workload(batch=256, request_rate=2.0))
+    full = run("llama-3.1-8b", "h100-sxm", work=Workload(batch=256))
+    assert 1 < found.sequences < 50
+    assert found.kv_cache_bytes == pytest.approx(full.kv_cache_bytes * found.sequences / 256)
+    assert found.max_batch == full.max_batch
+    assert found.requests_s == pytest.approx(2.0) and found.throughput_tok_s == pytest.approx(2.0 * 512)
+    overloaded = run("llama-3.1-8b", "h100-sxm", work=Workload(batch=8, request_rate=1000.0))
+    assert overloaded.sequences == 8 and overloaded.requests_s < 1000
