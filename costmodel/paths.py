@@ -16,6 +16,9 @@ from costmodel.units import BITS_PER_BYTE
 
 # FLOP per byte of bandwidth where a data sheet states no rate at all: processors of 2017 to 2024 have 15 to 30
 FLOPS_PER_BYTE_UNKNOWN = 20.0
+# Marlin and its kin use asynchronous copies of compute capability 8.0 (Frantar et al. 2024, arXiv:2408.11743)
+TUNED_CAPABILITY = 8.0
+TUNED_FAMILIES = ("awq", "gptq", "int4", "hqq", "fp4", "int")
 ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
 KERNELS = ("naive", "tuned", "lut", "gemv")
 
@@ -124,6 +127,9 @@ def make_path(
         share *= format_rates().get(("multiply", weights.slug), 1.0)
     if weights.scheme == "codebook" and kernel != "naive":
         kernel = "lut"
+    old = hardware.compute_capability is not None and hardware.compute_capability < TUNED_CAPABILITY
+    if kernel == "tuned" and old and weights.family in TUNED_FAMILIES:
+        kernel = "naive"
     bandwidth = rates.bandwidth_share
     if rates.group == "apple" and hardware.bandwidth_bytes_per_s > ULTRA_BYTES_PER_S and not ideal:
         bandwidth *= values.get("bandwidth.ultra", 1.0)

@@ -163,3 +163,11 @@ def test_zhou_table_6(row: dict[str, str]) -> None:
 def test_zhou_table_6_orders_the_engines() -> None:
     rows = {row["engine"]: validate_rows([row])["rows"][0]["predicted"] for row in table("zhou_table6.csv")}
     assert rows["hf"] < rows["deepspeed-inference"] < rows["vllm"]
+
+
+def test_tuned_kernels_need_ampere() -> None:
+    found = {
+        card: path_for(find_hardware(card).spec, find_engine("vllm").spec, "w4a16-awq-g128", "fp16", "tuned")
+        for card in ("t4", "a10")
+    }
+    assert found["t4"].dequantize_factor > found["a10"].dequantize_factor
