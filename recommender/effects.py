@@ -241,18 +241,23 @@ def _column(name: str, usual: Any, changed: list[tuple[int, Any]], count: int, w
     """A field over all candidates: its usual value, except where a candidate changes it."""
     if usual is None:
         usual = NEUTRAL.get(name)
-    values = [usual, *(value for _, value in changed)]
-    if any(value is None for value in values):
-        if all(value is None for value in values):
+    kinds = {type(value) for _, value in changed} | {type(usual)}
+    if type(None) in kinds:
+        if len(kinds) == 1:
             return None
         found = np.full(count, usual, dtype=object)
-    elif any(isinstance(value, str) for value in values):
-        longest = max(len(str(value)) for value in values)
+    elif str in kinds:
+        longest = max(len(str(usual)), *(len(str(value)) for _, value in changed))
         found = np.full(count, str(usual), dtype=f"U{longest}")
-    elif all(isinstance(value, bool | np.bool_) for value in values):
+    elif kinds <= {bool, np.bool_}:
         found = np.full(count, bool(usual))
     else:
         found = np.full(count, float(usual), dtype=np.float64)
+    if width == 1 and found.dtype != object:
+        found[[position for position, _ in changed]] = [
+            NEUTRAL[name] if value is None else value for _, value in changed
+        ]
+        return found
     for position, value in changed:
         value = NEUTRAL.get(name) if value is None else value
         found[position * width : (position + 1) * width] = value

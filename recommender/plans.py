@@ -32,6 +32,7 @@ class Planned:
     candidates: list[Fields]
     gains: Mapping[str, Any]
     scores: Any
+    facts: stack.Facts
     best: Mapping[str, int | None] = field(default_factory=dict)  # training budget → index of a set
 
 
@@ -62,12 +63,22 @@ def plan(assessments: Assessments) -> Planned | None:
     spreads = np.array([spread_of_set(parts, sets[i], changes) for i, changes in enumerate(candidates)])
     sure = rank.lower_bound(gains[assessments.metric], spreads)
     scores = stack.plan_scores(sure, fits, stack.set_prices(parts, sets))
+    facts = stack.facts_of(parts, sets)
     budgets = {
-        training: stack.best(parts, sets, scores, training=training, lossless_only=question.lossless)
+        training: stack.best(
+            parts, sets, scores, training=training, lossless_only=question.lossless, facts=facts
+        )
         for training in ("none", "calibration", "finetune")
     }
     return Planned(
-        parts=parts, sets=sets, priced=priced, candidates=candidates, gains=gains, scores=scores, best=budgets
+        parts=parts,
+        sets=sets,
+        priced=priced,
+        candidates=candidates,
+        gains=gains,
+        scores=scores,
+        facts=facts,
+        best=budgets,
     )
 
 
@@ -278,6 +289,7 @@ def chosen_plans(planned: Planned, assessments: Assessments) -> list[int]:
             planned.scores,
             training=question.max_training,
             lossless_only=lossless or question.lossless,
+            facts=planned.facts,
         )
         for lossless in (False, True)
     ]
@@ -312,14 +324,10 @@ def brief(planned: Planned, index: int, assessments: Assessments) -> Json:
 def pareto(planned: Planned, assessments: Assessments) -> list[Json]:
     """Plans that no other beats in latency, throughput, memory and quality together, within the budget asked."""
     question, parts = assessments.situation.question, planned.parts
-    budget = stack.TRAINING_STEP[question.max_training]
-    allowed = [
-        i
-        for i, chosen in enumerate(planned.sets)
-        if planned.priced.fits[i + 1]
-        and all(stack.TRAINING_STEP[parts[k].training] <= budget for k in chosen)
-        and (not question.lossless or all(parts[k].lossless == "yes" for k in chosen))
-    ]
+    kept = planned.priced.fits[1:] & (planned.facts.training <= stack.TRAINING_STEP[question.max_training])
+    if question.lossless:
+        kept = kept & planned.facts.lossless
+    allowed = np.flatnonzero(kept).tolist()
     rows = ([0] if assessments.baseline_fits else []) + [i + 1 for i in allowed]
     if not rows:
         return []

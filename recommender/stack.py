@@ -23,7 +23,7 @@ STEP_PRICE = 0.02
 # ln by which a plan is valued less when no single engine ships all its parts: somebody has to port one of them.
 MIXED_PRICE = 0.35
 MAX_STEPS = 5
-MAX_CANDIDATES = 700
+MAX_CANDIDATES = 400
 
 QUALITY_STEP = {"yes": 0, "approx": 1, "no": 2}
 TRAINING_STEP = {"none": 0, "calibration": 1, "finetune": 2, "pretrain": 3}
@@ -163,6 +163,27 @@ def plan_scores(gain: NDArray[Any], fits: NDArray[Any], prices: NDArray[Any]) ->
     return np.where(np.asarray(fits, dtype=bool) & np.isfinite(score), score, -math.inf)
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What a search asks of every set, worked out once."""
+
+    training: NDArray[Any]  # the most demanding part's step of TRAINING_STEP
+    lossless: NDArray[Any]
+    complete: NDArray[Any]
+
+
+def facts_of(parts: Sequence[Part], sets: Sequence[tuple[int, ...]]) -> Facts:
+    """The facts of every set."""
+    steps = [TRAINING_STEP[part.training] for part in parts]
+    kept = [part.lossless == "yes" for part in parts]
+    demanding = any(part.requires for part in parts)
+    return Facts(
+        training=np.array([max(steps[i] for i in chosen) for chosen in sets]),
+        lossless=np.array([all(kept[i] for i in chosen) for chosen in sets]),
+        complete=np.array([not demanding or is_complete(parts, chosen) for chosen in sets]),
+    )
+
+
 def best(
     parts: Sequence[Part],
     sets: Sequence[tuple[int, ...]],
@@ -170,22 +191,20 @@ def best(
     *,
     training: str = "pretrain",
     lossless_only: bool = False,
+    facts: Facts | None = None,
 ) -> int | None:
     """Index of the best set within a training budget; ties go to the smaller, then the alphabetically first."""
-    budget = TRAINING_STEP[training]
-    chosen: int | None = None
-    key: tuple[Any, ...] = ()
-    for index, members in enumerate(sets):
-        if scores[index] == -math.inf or not is_complete(parts, members):
-            continue
-        if any(TRAINING_STEP[parts[i].training] > budget for i in members):
-            continue
-        if lossless_only and any(parts[i].lossless != "yes" for i in members):
-            continue
-        now = (-round(float(scores[index]), 9), len(members), tuple(sorted(parts[i].slug for i in members)))
-        if chosen is None or now < key:
-            chosen, key = index, now
-    return chosen
+    if not sets:
+        return None
+    known = facts or facts_of(parts, sets)
+    allowed = known.complete & (known.training <= TRAINING_STEP[training]) & np.isfinite(scores)
+    if lossless_only:
+        allowed &= known.lossless
+    if not allowed.any():
+        return None
+    rounded = np.where(allowed, np.round(scores, 9), -math.inf)
+    ties = np.flatnonzero(rounded == rounded.max())
+    return min(ties.tolist(), key=lambda i: (len(sets[i]), tuple(sorted(parts[k].slug for k in sets[i]))))
 
 
 def pareto_front(columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
