@@ -73,7 +73,7 @@ def problem_of(error: Exception) -> Problem:
         return Problem(409, "conflict", error.message, error.hint, error.field)
     if isinstance(error, DatabaseError):
         return Problem(503, error.code, error.message, error.hint, error.field)
-    if isinstance(error, InvalidQuery) and error.field == "cursor":
+    if isinstance(error, InvalidQuery) and (error.field == "cursor" or error.message.startswith("no ")):
         return Problem(404, "not-found", error.message, error.hint, error.field)
     if isinstance(error, OURS):
         return Problem(422, error.code, error.message, error.hint, error.field)
@@ -95,8 +95,9 @@ def problem_of(error: Exception) -> Problem:
 
 
 def is_unknown_technique(error: Exception) -> bool:
-    """Techniques are found by the recommender, which has one class for all faults of a question."""
-    return isinstance(error, RecommenderError) and error.message.startswith("unknown technique")
+    """Techniques and levels are found by the recommender, which has one class for all faults of a question."""
+    missing = ("unknown technique", "no technique lies at level")
+    return isinstance(error, RecommenderError) and error.message.startswith(missing)
 
 
 def problem_of_validation(error: RequestValidationError) -> Problem:

@@ -57,6 +57,7 @@ DESCRIPTIONS = {
 }
 # Something to read, and nothing that no name holds (control characters).
 NAME_PATTERN = r"^[^\x00-\x1f\x7f]*[0-9A-Za-z][^\x00-\x1f\x7f]*$"
+TEXT_PATTERN = r"^[^\x00-\x1f]*$"  # optional texts may be empty: absent
 RANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "devices": ("integer", {"minimum": 1, "maximum": MAX_DEVICES}),
     "batch": ("integer", {"minimum": 1, "maximum": MAX_BATCH}),
@@ -80,7 +81,8 @@ RANGES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def field_schema(name: str) -> dict[str, Any]:
     """JSON Schema of one scenario field."""
-    kind, limits = RANGES.get(name, ("string", {"minLength": 1, "maxLength": 200, "pattern": NAME_PATTERN}))
+    text = {"minLength": 1, "pattern": NAME_PATTERN} if name in EXAMPLE else {"pattern": TEXT_PATTERN}
+    kind, limits = RANGES.get(name, ("string", {"maxLength": 200, **text}))
     schema: dict[str, Any] = {"type": kind, "description": DESCRIPTIONS[name], **limits}
     if name == "hardware":
         schema["examples"] = ["rtx-3090", *list(all_hardware())[:1]]
