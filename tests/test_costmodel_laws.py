@@ -51,7 +51,7 @@ engines = st.sampled_from(ENGINES)
 batches = st.sampled_from([1, 2, 7, 16, 64, 200, 512])
 prompts = st.sampled_from([1, 17, 512, 2048, 9000])
 outputs = st.sampled_from([1, 32, 512])
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40, deadline=None, derandomize=True)
 EPSILON = 1e-9
 
 
@@ -78,10 +78,14 @@ def test_more_bandwidth_and_more_rate_are_never_slower(
     for better in (wider, faster):
         after = estimate(found, better, work, Deployment(), software)
         # the Ultra's two dies begin at a bandwidth: crossing it is another device
-        if device != "m2-ultra-76c":
+        if device == "m2-ultra-76c":
+            continue
+        assert after.e2e_s <= before.e2e_s * (1 + EPSILON)
+        assert after.step_s <= before.step_s * (1 + EPSILON)
+        assert after.throughput_tok_s >= before.throughput_tok_s * (1 - EPSILON)
+        # under full load a faster step hides less of the prompts in its weights: they wait in front of the first token
+        if batch == 1:
             assert after.ttft_s <= before.ttft_s * (1 + EPSILON)
-            assert after.tpot_s <= before.tpot_s * (1 + EPSILON)
-            assert after.throughput_tok_s >= before.throughput_tok_s * (1 - EPSILON)
 
 
 @quick
