@@ -178,6 +178,20 @@ def paths(
         else:
             names.append([value])
             codes.append(np.zeros((), dtype=int))
-    found = [path_for(hardware, engine, w, a, k) for w in names[0] for a in names[1] for k in names[2]]
-    index = (codes[0] * len(names[1]) + codes[1]) * len(names[2]) + codes[2]
-    return Path(*(np.array([getattr(path, field) for path in found])[index] for field in Path._fields))
+    second, third = len(names[1]), len(names[2])
+    index = (codes[0] * second + codes[1]) * third + codes[2]
+    # of all combinations only those that occur
+    used, place = np.unique(index, return_inverse=True)
+    found = [
+        path_for(
+            hardware,
+            engine,
+            names[0][i // (second * third)],
+            names[1][i // third % second],
+            names[2][i % third],
+        )
+        for i in used.tolist()
+    ]
+    place = place.reshape(index.shape)
+    columns: list[Any] = [np.array([getattr(path, field) for path in found])[place] for field in Path._fields]
+    return Path(*columns)
