@@ -418,5 +418,7 @@ def select_in(connection: Connection, sql: str, ids: Sequence[int]) -> list[Any]
     found: list[Any] = []
     for start in range(0, len(ids), CHUNK):
         numbers = ",".join(str(int(i)) for i in ids[start : start + CHUNK])
-        found += execute(connection, f"{sql} ({numbers})")
+        # Past SQLAlchemy's cache of compiled statements, which would keep every one of these long texts.
+        result = connection.exec_driver_sql(f"{sql} ({numbers})")
+        found += result.fetchall() if result.returns_rows else []
     return found
