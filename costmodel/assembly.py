@@ -75,20 +75,17 @@ def behaviour_of(deployment: Deployment, engine: Engine, hardware: Hardware) -> 
     """What runs: attention kernels, fusion, graphs, batching."""
     ggml = "llama.cpp" in engine_class(engine)
     micro = MICRO_BATCH_TOKENS if ggml else 0.0
-    if (
-        engine.family == "serving"
-        and hardware.memory_bytes >= LARGE_BYTES
-        and hardware.architecture != "ampere"
-    ):
-        micro = LARGE_CHUNK_TOKENS
     continuous = choose(deployment, engine, "continuous_batching", False)
     stage = micro if ggml else 0.0
     if engine.layout == "tensor" and not isinstance(continuous, np.ndarray) and not continuous:
         stage = PIPELINE_TOKENS
     decode = choose(deployment, engine, "decode_attention_kernel", "flash")
-    chunk = micro
-    if deployment.chunk_tokens is not None or not micro:
-        chunk = choose(deployment, engine, "chunk_tokens", micro)
+    chunk = choose(deployment, engine, "chunk_tokens", micro)
+    usual = engine.defaults.get("chunk_tokens")
+    large = hardware.memory_bytes >= LARGE_BYTES and hardware.architecture != "ampere"
+    if engine.family == "serving" and usual and large:
+        # a default that was filled in by name is still the engine's choice, which follows the device
+        chunk = where(chunk == usual, maximum(usual, LARGE_CHUNK_TOKENS), chunk)
     return Behaviour(
         unfused_prefill=choose(deployment, engine, "attention_kernel", "flash") == "eager",
         unfused_decode=decode == "eager",

@@ -238,3 +238,15 @@ def test_a_request_rate_counts_the_sequences_really_in_flight() -> None:
     assert found.requests_s == pytest.approx(2.0) and found.throughput_tok_s == pytest.approx(2.0 * 512)
     overloaded = run("llama-3.1-8b", "h100-sxm", work=Workload(batch=8, request_rate=1000.0))
     assert overloaded.sequences == 8 and overloaded.requests_s < 1000
+
+
+def test_a_filled_in_default_is_still_the_engines_choice() -> None:
+    # the recommender hands over effective fields: the budget of a step follows the device all the same
+    work = Workload(batch=64, input_tokens=9000, output_tokens=30)
+    usual = find_engine("vllm").spec.defaults["chunk_tokens"]
+    assert (
+        run("qwen3-8b", "h200", work=work, chunk_tokens=usual).tpot_s
+        == run("qwen3-8b", "h200", work=work).tpot_s
+    )
+    many = run("qwen3-8b", "h200", work=work, chunk_tokens=np.array([usual, 512.0])).tpot_s
+    assert many[0] == run("qwen3-8b", "h200", work=work).tpot_s and many[1] < many[0]
