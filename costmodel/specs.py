@@ -78,8 +78,12 @@ class Model:
     state_bytes_per_sequence: float = 0.0  # constant recurrent state, all layers
     state_layers: int = 0  # layers whose mixer is a state-space or linear-attention one
     state_layer_params: float = 0.0  # weights of one such mixer
-    mlp_layers: int | None = None  # layers with an MLP or experts; None: all (fewer where MLPs are layers of their own)
-    global_kv_heads: int | None = None  # of the full-attention layers, where they differ from the windowed ones
+    mlp_layers: int | None = (
+        None  # layers with an MLP or experts; None: all (fewer where MLPs are layers of their own)
+    )
+    global_kv_heads: int | None = (
+        None  # of the full-attention layers, where they differ from the windowed ones
+    )
     global_head_dim: int | None = None
     global_key_is_value: bool = False  # full-attention layers project and store keys only
     attention_gate: bool = False  # a gate of the query's size on the attention output
@@ -135,7 +139,9 @@ class Deployment:
     # --- number formats (names of costmodel/data/formats.csv, or "4.5bpw")
     weight_format: Text = "fp16"
     kv_format: Text = "fp16"
-    activation_format: Text = "fp16"  # what the matrix units multiply; fp16 with narrower weights = weight-only
+    activation_format: Text = (
+        "fp16"  # what the matrix units multiply; fp16 with narrower weights = weight-only
+    )
     # --- layout
     devices: Number = 1
     tensor_parallel: Number | None = None  # None: the engine's best split of `devices`
@@ -156,8 +162,12 @@ class Deployment:
     kv_tokens_kept: Number = 1.0  # eviction: share of context tokens kept (memory and traffic)
     kv_window_tokens: Number | None = None  # keep at most this many tokens per sequence
     kv_read_share: Number = 1.0  # sparse reading: share of the kept cache that a decode step reads
-    kv_read_factor: Number = 1.0  # time of reading the cache over that of its bytes (codes unpacked outside fast kernels)
-    kv_waste_share: Number | None = None  # reserved but unused share of KV memory (0.6 contiguous, <0.04 paged)
+    kv_read_factor: Number = (
+        1.0  # time of reading the cache over that of its bytes (codes unpacked outside fast kernels)
+    )
+    kv_waste_share: Number | None = (
+        None  # reserved but unused share of KV memory (0.6 contiguous, <0.04 paged)
+    )
     kv_shared_share: Number = 0.0  # share of context tokens stored once for the whole batch (shared prefix)
     # --- attention and activations
     attention_kernel: Text | None = None  # eager | flash
@@ -169,14 +179,22 @@ class Deployment:
     output_kept: Number = 1.0  # output organisation: share of output tokens generated one after another
     # --- sequential decoding
     tokens_per_step: Number = 1.0  # mean tokens accepted per verification step (≥ 1)
-    verify_tokens: Number = 1  # tokens that one step feeds through the target model (drafted + 1, or tree size)
-    draft_weight_share: Number = 0.0  # weights of the draft ÷ weights of the target (traffic of one draft pass)
-    draft_layer_share: Number = 0.0  # layers of one draft pass ÷ layers of the target; 0: a model of its own (√ of its weights)
+    verify_tokens: Number = (
+        1  # tokens that one step feeds through the target model (drafted + 1, or tree size)
+    )
+    draft_weight_share: Number = (
+        0.0  # weights of the draft ÷ weights of the target (traffic of one draft pass)
+    )
+    draft_layer_share: Number = (
+        0.0  # layers of one draft pass ÷ layers of the target; 0: a model of its own (√ of its weights)
+    )
     draft_passes: Number = 0.0  # sequential draft passes per verification step
     draft_overhead_s: Number = 0.0  # host-side drafting (n-gram look-up, retrieval) per step
     # --- depth and cascades
     layers_executed: Number = 1.0  # early exit: mean share of layers run per decoded token
-    weight_read_share: Number = 1.0  # contextual sparsity: share of the linear weights that a decode step reads
+    weight_read_share: Number = (
+        1.0  # contextual sparsity: share of the linear weights that a decode step reads
+    )
     cascade_share: Number = 0.0  # share of requests answered by the small model alone
     cascade_size: Number = 0.1  # its size relative to the model
     # --- engine behaviour
@@ -186,7 +204,9 @@ class Deployment:
     chunk_tokens: Number | None = None  # chunked prefill: tokens per mixed step
     disaggregated: bool | NDArray[np.bool_] = False  # prefill and decode on separate devices
     prefix_cache: bool | NDArray[np.bool_] | None = None  # reuses cached prefixes (Workload.cache_hit_rate)
-    cache_host_share: Number = 0.0  # share of the reused prefix whose KV comes over the host link, once per request
+    cache_host_share: Number = (
+        0.0  # share of the reused prefix whose KV comes over the host link, once per request
+    )
     # --- kernels
     weight_kernel: Text | None = None  # naive | tuned (Marlin class) | lut ; dequantization cost class
     # --- placement
