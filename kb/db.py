@@ -121,7 +121,8 @@ def make_engine(url: str) -> Engine:
         # The driver's own transaction control skips DDL; we begin explicitly, so that a killed build rolls back.
         connection.isolation_level = None
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA cache_size = -65536")  # 64 MiB: the resolver looks up keys all over a large file
+        # 64 MiB: the resolver looks up keys all over a large file.
+        connection.execute("PRAGMA cache_size = -65536")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Any) -> None:
