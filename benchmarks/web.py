@@ -28,7 +28,7 @@ from urllib.parse import urlencode
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
 
 # A server that is up computes predictions for all published results in the background once; that is over by then.
-WARM_S = 8.0
+WARM_S = 20.0
 
 BUDGETS_MS = {"list": (100, 200), "search": (75, 150), "record": (40, 80), "search json": (None, 80)}
 

@@ -6,13 +6,17 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from recommender import service
 from recommender.backtest import predict_row
+from recommender.question import Question
 from web.deps import Library
 
 Item = dict[str, Any]
 
 _kept: dict[tuple[str, str], dict[str, float]] = {}
+_curves: dict[tuple[str, str, Question], Item] = {}
 _lock = threading.Lock()
+MOST_CURVES = 1_500
 MOST_KEPT = 4_000  # techniques times data versions
 
 
@@ -34,6 +38,19 @@ def predictions(library: Library, technique: str, rows: Sequence[Item]) -> dict[
     return found
 
 
+def curve(library: Library, technique: str, question: Question) -> Item:
+    """A technique's gain curves, kept for questions that many readers ask (the page's own default above all)."""
+    key = (library.version(), technique, question)
+    found = _curves.get(key)
+    if found is None:
+        found = service.technique_curve(library.reader(), technique, question)
+        with _lock:
+            while len(_curves) >= MOST_CURVES:
+                _curves.pop(next(iter(_curves)))
+            _curves[key] = found
+    return found
+
+
 def warm(library: Library, stop: threading.Event) -> None:
     """Fills the memory before readers come: snapshot, measured rows, predictions of every technique."""
     from web.validation import validated
@@ -44,3 +61,10 @@ def warm(library: Library, stop: threading.Event) -> None:
         predictions(library, technique, rows)
         if stop.wait(0.02):  # leaves the processor to whoever asks meanwhile
             return
+    from web.pages_technique import default_question
+
+    for item in snapshot.techniques:
+        if (item["data"] or {}).get("effects"):
+            curve(library, item["slug"], default_question(item))
+            if stop.wait(0.02):
+                return

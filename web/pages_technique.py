@@ -9,11 +9,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from costmodel.errors import CostModelError
-from recommender import service
 from recommender.errors import RecommenderError
 from recommender.question import Question
 from web.ask import SCENARIO_FIELDS, question_of, state_pairs
-from web.backtested import predictions
+from web.backtested import curve, predictions
 from web.charts.bars import axis_around, interval
 from web.charts.gain import Published
 from web.charts.svg import Chart
@@ -55,7 +54,7 @@ def gain_json(request: Request, slug: str, library: LibraryDep) -> Response:
     technique, found = library.snapshot().technique(slug)
     if technique is None:
         raise Missing("technique", slug, [])
-    data = service.technique_curve(library.reader(), found, setup_of(request, technique))
+    data = curve(library, found, setup_of(request, technique))
     axis = "context_tokens" if request.query_params.get("axis") == "context_tokens" else "batch"
     return JSONResponse(gain_spec(data, axis, technique["name"]))
 
@@ -211,8 +210,13 @@ def evidence_view(
 def setup_of(request: Request, item: Item) -> Question:
     """The reader's setup, ranked by what the technique acts on."""
     given = {name: value for name, value in request.query_params.items() if name in SCENARIO_FIELDS and value}
-    given = {**DEFAULT_SETUP, **given}
-    return question_of({**given, "objective": OBJECTIVE_OF_PHASE.get(item["phase"], "latency")})
+    return default_question(item, given)
+
+
+def default_question(item: Item, given: Mapping[str, str] | None = None) -> Question:
+    """The page's usual setup with the reader's changes."""
+    values = {**DEFAULT_SETUP, **(given or {})}
+    return question_of({**values, "objective": OBJECTIVE_OF_PHASE.get(item["phase"], "latency")})
 
 
 def gain_view(
@@ -231,7 +235,7 @@ def gain_view(
         ask_link = link("/recommend", state_pairs(question))
         if not (item["data"] or {}).get("effects"):
             return [], ask, ask_link, ""
-        data = service.technique_curve(library.reader(), item["slug"], question)
+        data = curve(library, item["slug"], question)
     except (CostModelError, RecommenderError) as error:
         return [], ask, "", f"{error.message}. {error.hint}"
     pairs: Pairs = [pair for pair in state_pairs(question) if pair[0] != "objective"]
