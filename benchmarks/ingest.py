@@ -171,7 +171,8 @@ def fill(session: Any, low: int, high: int) -> None:
     from ingest.works import source_rank, work_fields
 
     connection = session.connection()
-    connection.exec_driver_sql("PRAGMA cache_size = -2000000")  # for the filler alone: random inserts into indexes
+    # For the filler alone, which inserts all over the indexes.
+    connection.exec_driver_sql("PRAGMA cache_size = -2000000")
     rank = source_rank("bibtex")
     for start in range(low, high, 20_000):
         rows: dict[str, list[dict[str, Any]]] = {"work": [], "record": [], "identifier": []}
