@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+# `list` is read by kb.cli.listing: a module kb.cli.list would hide the built-in name in this package.
 COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("kb.cli.recommend", "Which techniques pay off for a model on a device, and why."),
     "estimate": ("kb.cli.estimate", "Time, memory and bottleneck of one deployment."),
@@ -17,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("kb.cli.compare", "Techniques side by side, a source in each cell."),
     "search": ("kb.cli.search", "Search papers, techniques, surveys, models and hardware."),
     "show": ("kb.cli.show", "One technique, paper, survey, model or device with everything linked."),
-    "list": ("kb.cli.list", "Techniques, papers, surveys, models, hardware, engines, bottlenecks, levels."),
+    "list": ("kb.cli.listing", "Techniques, papers, surveys, models, hardware, engines, bottlenecks, levels."),
     "references": ("kb.cli.references", "A survey's reference list as it was read."),
     "graph": ("kb.cli.graph", "The citation graph: neighbours, paths, co-citation, ranks."),
     "ingest": ("kb.cli.ingest", "Read papers from files or providers into the knowledge base."),
