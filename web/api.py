@@ -204,6 +204,7 @@ def get_sweep(request: Request, library: LibraryDep) -> Response:
         name: value if name == "using" or "," not in value else [part for part in value.split(",") if part]
         for name, value in query_of(request).items()
     }
+    given = {name: value for name, value in given.items() if value != []}  # only commas: absent
     return swept(given, library)
 
 

@@ -82,7 +82,9 @@ RANGES: dict[str, tuple[str, dict[str, Any]]] = {
 def field_schema(name: str) -> dict[str, Any]:
     """JSON Schema of one scenario field."""
     text = {"minLength": 1, "pattern": NAME_PATTERN} if name in EXAMPLE else {"pattern": TEXT_PATTERN}
-    kind, limits = RANGES.get(name, ("string", {"maxLength": 200, **text}))
+    kind, limits = RANGES.get(
+        name, ("string", {"maxLength": 4096 if name == "interconnect" else 200, **text})
+    )
     schema: dict[str, Any] = {"type": kind, "description": DESCRIPTIONS[name], **limits}
     if name == "hardware":
         schema["examples"] = ["rtx-3090", *list(all_hardware())[:1]]
