@@ -82,8 +82,8 @@ def _references(session: Session, works: Iterable[WorkRef], index: WorkIndex) ->
         if known is None or (not known.title and work.title) or len(known.authors) < len(work.authors):
             wanted[key] = work
     for key in sorted(wanted):
-        known = index.find(wanted[key])
-        row = session.get(tables.Work, known) if known is not None else None
+        found = index.find(wanted[key])
+        row = session.get(tables.Work, found) if found is not None else None
         if row is None or row.kind == "paper":  # a repository or a blog post is not the paper about it
             yield _reference(wanted[key], key, row)
 

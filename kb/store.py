@@ -166,7 +166,8 @@ def list_papers(
     """Works, newest first unless `sort` says otherwise; filters narrow."""
     if sort not in SORTS:
         raise InvalidQuery(f"cannot sort by {sort!r}", hint=f"one of {', '.join(SORTS)}", field="sort")
-    where, parameters = ["1 = 1"], {}
+    where: list[str] = ["1 = 1"]
+    parameters: dict[str, Any] = {}
     if survey is not None:
         check_survey(reader, survey)
         where.append(

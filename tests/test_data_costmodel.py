@@ -200,5 +200,11 @@ def test_bandwidth_of_cpus_follows_from_their_channels() -> None:
 
 
 def test_memory_sold_as_gigabytes_is_gibibytes() -> None:
-    for slug, size in (("rtx-3090", 24), ("a100-80gb-sxm", 80), ("h100-sxm", 80), ("mi300x", 192), ("t4", 16)):
+    for slug, size in (
+        ("rtx-3090", 24),
+        ("a100-80gb-sxm", 80),
+        ("h100-sxm", 80),
+        ("mi300x", 192),
+        ("t4", 16),
+    ):
         assert all_hardware()[slug].memory_bytes == size * 2**30

@@ -18,7 +18,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("kb.cli.compare", "Techniques side by side, a source in each cell."),
     "search": ("kb.cli.search", "Search papers, techniques, surveys, models and hardware."),
     "show": ("kb.cli.show", "One technique, paper, survey, model or device with everything linked."),
-    "list": ("kb.cli.listing", "Techniques, papers, surveys, models, hardware, engines, bottlenecks, levels."),
+    "list": (
+        "kb.cli.listing",
+        "Techniques, papers, surveys, models, hardware, engines, bottlenecks, levels.",
+    ),
     "references": ("kb.cli.references", "A survey's reference list as it was read."),
     "graph": ("kb.cli.graph", "The citation graph: neighbours, paths, co-citation, ranks."),
     "ingest": ("kb.cli.ingest", "Read papers from files or providers into the knowledge base."),
