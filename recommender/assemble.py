@@ -9,12 +9,16 @@ from typing import Any
 from recommender import explain, rank, rules
 from recommender.answer import GAIN_METRICS, Json, Recommendation
 from recommender.assess import Assessment, Assessments
-from recommender.knowledge import Knowledge
+from recommender.knowledge import RESEARCH_CODE, Knowledge
 from taxonomy.model import Lossless, Technique
 
 # Members of one mechanism whose gains differ by more than this (in ln) are told apart.
 SAME_GAIN = 0.06
 MAX_PAPERS = 12
+# ln by which a gain is valued less that hangs on what users write, and the latency gain below which a saving of
+# memory is no longer worth its price.
+WORKLOAD_DEPENDENT = 0.6
+SLOWEST = 0.7
 MAX_EVIDENCE = 8
 
 
@@ -239,6 +243,13 @@ def meets_slo(assessments: Assessments, index: int) -> bool | None:
     )
 
 
+def depends_on_workload(technique: Technique) -> bool:
+    """Whether the gain hangs on what users write: copied text, prunable prompts, easy questions, outlines."""
+    fields = {effect.field for effect in technique.effects}
+    copies = "tokens_per_step" in fields and "draft_passes" not in fields
+    return copies or bool(fields & {"prompt_kept", "cascade_share", "output_kept"})
+
+
 def discount(slugs: Iterable[str], knowledge: Knowledge) -> float:
     """The techniques' discounts together."""
     return sum(
@@ -247,6 +258,7 @@ def discount(slugs: Iterable[str], knowledge: Knowledge) -> float:
             lossless=knowledge.techniques[slug].lossless.value,
             training=knowledge.techniques[slug].training.value,
         )
+        + (WORKLOAD_DEPENDENT if depends_on_workload(knowledge.techniques[slug]) else 0.0)
         for slug in slugs
     )
 
@@ -260,4 +272,14 @@ def sort_key(item: Recommendation, metric: str) -> tuple[Any, ...]:
     low = bounds[0] if bounds else 0.0
     value = item.gain[metric] or 0.0
     sure = low * math.exp(-item.rank_discount)
-    return (item.meets_slo is False, value < 1, -round(sure, 9), len(item.techniques), item.techniques)
+    research = not any(entry["name"] != RESEARCH_CODE for entry in item.engines)
+    slow = metric == "memory" and (item.gain["latency"] or 0.0) < SLOWEST
+    return (
+        item.meets_slo is False,
+        value < 1,
+        slow,
+        research,
+        -round(sure, 9),
+        len(item.techniques),
+        item.techniques,
+    )

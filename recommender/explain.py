@@ -254,7 +254,11 @@ def caveats(
     if tpot is not None and tpot < 0.98 and not (makes_it_fit and latency is not None and latency < 1):
         found.append(f"Each token takes {_longer(1 / tpot)}.")
     if break_even.get("batch"):
-        found.append(f"Stops paying at batch {break_even['batch']:,}.")
+        asked = float(priced.estimate.workload.batch)
+        if break_even["batch"] > asked:
+            found.append(f"Stops paying at batch {break_even['batch']:,}.")
+        else:
+            found.append(f"Starts paying at batch {break_even['batch']:,}.")
     if break_even.get("acceptance_rate"):
         found.append(
             f"Pays only where more than {text.percent(break_even['acceptance_rate'])} of drafts are accepted."

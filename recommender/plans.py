@@ -15,6 +15,7 @@ from recommender.assess import Assessment, Assessments, spread_of, trust
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.pricing import Priced, price
+from recommender.rules import OPEN_ENGINES
 from recommender.stack import Part
 
 POOL = 13
@@ -60,6 +61,9 @@ def plan(assessments: Assessments) -> Planned | None:
     priced = price(assessments.situation, [{}, *candidates])
     gains = {name: column[1:] for name, column in rank.gains(priced.metrics_at(0), priced.metrics).items()}
     fits = priced.fits[1:] & meets_targets(question, priced)[1:]
+    fits = fits & np.array([stack.common_engines(parts, chosen) != frozenset() for chosen in sets])
+    if assessments.metric == "memory":
+        fits = fits & (gains["latency"] >= assemble.SLOWEST)
     spreads = np.array([spread_of_set(parts, sets[i], changes) for i, changes in enumerate(candidates)])
     sure = rank.lower_bound(gains[assessments.metric], spreads)
     scores = stack.plan_scores(sure, fits, stack.set_prices(parts, sets))
@@ -126,6 +130,16 @@ def parts_of(assessments: Assessments) -> list[Part]:
         for part in stack.shortlist(within, POOL if training != "finetune" else POOL + 3):
             best[part.slug] = part
     return stack.shortlist(list(best.values()), POOL + 5)
+
+
+def plannable(assessments: Assessments, item: Assessment) -> bool:
+    """Whether a technique may be a step: the engine asked for ships it (with `plain`: some engine does), and its gain
+    does not hang on what users write, unless the question says so."""
+    engine, shipped = assessments.situation.engine.slug, assessments.knowledge.shipped_by(item.slug)
+    if engine not in shipped if engine not in OPEN_ENGINES else not shipped:
+        return False
+    told = assessments.situation.question.acceptance_rate is not None and "tokens_per_step" in item.changes
+    return told or not assemble.depends_on_workload(item.technique)
 
 
 def helps_somewhere(assessments: Assessments, item: Assessment) -> bool:
