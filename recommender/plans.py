@@ -248,6 +248,11 @@ def recommendation(planned: Planned, index: int, assessments: Assessments) -> Re
         for technique in techniques
         if technique.lossless.value != "yes"
     ]
+    caveats += [
+        f"{technique.name}: hurts with {technique.hurts_when.rstrip('.')}."
+        for technique in techniques
+        if technique.hurts_when
+    ]
     if len(slugs) > 1:
         caveats.append("The gain of the whole was computed, not measured together.")
     prices = stack.set_prices(planned.parts, [planned.sets[index]])
