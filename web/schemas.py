@@ -101,9 +101,8 @@ def field_schema(name: str) -> dict[str, Any]:
             "type": "array",
             "items": {
                 "type": "string",
-                "minLength": 1,
-                "maxLength": 80,
-                "pattern": "^[0-9A-Za-z][0-9A-Za-z.+#_-]*$",
+                "maxLength": 200,
+                "pattern": TEXT_PATTERN,
             },
             "maxItems": 50,
             "description": DESCRIPTIONS[name],
