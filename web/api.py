@@ -74,6 +74,8 @@ async def read_body(request: Request) -> dict[str, Any]:
 def check_types(given: dict[str, Any]) -> None:
     """JSON has types, so a body must use them: query strings and forms carry text, and may."""
     for name, value in given.items():
+        if name == "using" and isinstance(value, list) and not all(isinstance(each, str) for each in value):
+            raise InvalidQuestion("using must list slugs", hint='for example ["awq"]', field=name)
         kind = schemas.RANGES.get(name, ("", {}))[0]
         for each in value if isinstance(value, list) else [value]:
             if kind == "boolean" and not isinstance(each, bool | None):
