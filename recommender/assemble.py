@@ -222,12 +222,12 @@ def single(
         break_even=break_even,
         quality=quality([item.slug], knowledge),
         training=technique.training.value,
-        engines=engines([technique]),
+        engines=engines(member.technique for member in group),
         members=tuple(slugs),
         papers=papers(slugs, knowledge),
         evidence=evidence(slugs, assessments),
         mechanism=technique.mechanism,
-        rank_discount=discount([item.slug], knowledge),
+        rank_discount=min(discount([slug], knowledge) for slug in slugs),
         meets_slo=meets_slo(assessments, item.index),
         member_gains={member.slug: member.gain for member in group},
     )
@@ -266,7 +266,8 @@ def discount(slugs: Iterable[str], knowledge: Knowledge) -> float:
 def sort_key(item: Recommendation, metric: str) -> tuple[Any, ...]:
     """Best first: latency targets kept, then the low end of the gain's interval, discounted (see rank.discount).
 
-    What gains less than nothing (it only makes the model fit) comes after everything that gains.
+    What gains less than nothing (it only makes the model fit) comes after everything that gains. Where the model does
+    not fit, the smallest changes that make it fit come first and plans of several after them.
     """
     bounds = item.gain_interval[metric]
     low = bounds[0] if bounds else 0.0
@@ -278,6 +279,7 @@ def sort_key(item: Recommendation, metric: str) -> tuple[Any, ...]:
         item.meets_slo is False,
         value < 1,
         slow,
+        item.makes_it_fit and len(item.techniques) > 1,
         research,
         -round(sure, 9),
         len(item.techniques),

@@ -9,7 +9,7 @@ from typing import Any
 
 from costmodel.catalogue import all_engines
 from costmodel.formats import find_format, for_engine
-from recommender import text
+from recommender import effects, text
 from recommender.answer import REJECTION_CODES
 from recommender.knowledge import Knowledge
 from recommender.question import TRAINING
@@ -139,7 +139,9 @@ def hardware_refusals(
         found.append(
             Refusal(code, f"{name_of_device}{since} has no units for 2:4 sparsity; Ampere was the first.")
         )
-    if need.vendors and device.vendor.lower() not in [vendor.lower() for vendor in need.vendors]:
+    # A user's own device may leave its vendor open ("user"): then nothing is ruled out by it.
+    vendors = [vendor.lower() for vendor in need.vendors]
+    if vendors and device.vendor.lower() not in [*vendors, "user"]:
         found.append(
             Refusal(
                 code, f"needs a device of {' or '.join(need.vendors)}; {name_of_device} is {device.vendor}."
@@ -249,6 +251,11 @@ def applicability_refusals(technique: Technique, situation: Situation) -> list[R
             found.append(
                 Refusal(code, f"needs {_TRAIT_NAMES.get(trait, trait)}; {_model_text(situation)} is not one.")
             )
+    if situation.model.state_bytes_per_sequence and "tokens_per_step" in effects.settings_of(technique):
+        # A rejected draft is cut off a cache; a recurrent state has already swallowed it.
+        found.append(
+            Refusal(code, f"needs to undo rejected tokens; {situation.model.name} keeps a recurrent state.")
+        )
     if need.min_devices > question.devices:
         found.append(Refusal(code, f"needs {need.min_devices} devices or more; {question.devices} is given."))
     if need.min_batch > question.batch:

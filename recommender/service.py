@@ -166,7 +166,7 @@ def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Js
         else:
             ways = [way for way in found["changes"] if way["devices"] == situation.question.devices]
             first_way = f"Fits with {ways[0]['change']}. " if ways else ""
-            tail = f"{first_way}Best: {best.name}, {text.number(1e3 / best.estimate['tpot_ms'])} tok/s a request."
+            tail = f"{first_way}{best_that_fits(best, items, assessments.metric, ways=bool(ways))}"
     else:
         what = "The prompt" if phase == "prefill" else "Decoding"
         head = f"Fits. {what} is {explain.bound_text(priced, phase)}."
@@ -176,6 +176,18 @@ def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Js
             value = best.gain[assessments.metric]
             tail = f"Best: {best.name}, {text.factor(value)} {objective}." if value else f"Best: {best.name}."
     return {**facts, "text": f"{head} {tail}", "best": list(best.techniques) if best else []}
+
+
+def best_that_fits(best: Recommendation, items: Sequence[Recommendation], metric: str, *, ways: bool) -> str:
+    """The first technique that makes it fit, and the plan that gains more; what only costs time is no best."""
+    speed = f"{text.number(1e3 / best.estimate['tpot_ms'])} tok/s a request"
+    if (best.gain[metric] or 0.0) < 1.0:
+        lead = "Techniques that make it fit cost time" if ways else "What makes it fit costs time"
+        return f"{lead}: {best.name}, {speed}."
+    plan = next((item for item in items if item.kind == "plan" and (item.gain[metric] or 0.0) > 1.0), None)
+    if plan is None or plan is best or (plan.gain[metric] or 0.0) <= (best.gain[metric] or 0.0):
+        return f"Best: {best.name}, {speed}."
+    return f"Best: {best.name}, {speed}; {plan.name}: {text.number(1e3 / plan.estimate['tpot_ms'])}."
 
 
 def confidence(assessments: Assessments) -> Json:
