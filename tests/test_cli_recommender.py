@@ -88,7 +88,7 @@ def test_wrong_requests_are_one_line(words, database):
     import sys
 
     done = subprocess.run(
-        [sys.executable, "-m", "kb.cli", *words, "--quiet", "--db", f"sqlite:///{database}"],
+        [sys.executable, "-P", "-m", "kb.cli", *words, "--quiet", "--db", f"sqlite:///{database}"],
         capture_output=True,
         text=True,
     )

@@ -189,7 +189,7 @@ def test_identifiers_are_told_from_files(text, provider):
 
 def kb(*arguments, **options):
     return subprocess.run(
-        [sys.executable, "-m", "kb.cli", *arguments],
+        [sys.executable, "-P", "-m", "kb.cli", *arguments],
         capture_output=True,
         timeout=120,
         env={**os.environ},

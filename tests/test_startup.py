@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+# -P: the installed package is tested, not the folder that the tests are started in.
 HEAVY = (
     "sqlmodel",
     "sqlalchemy",
@@ -24,7 +25,7 @@ HEAVY = (
 
 def kb(*arguments, env=None, **options):
     return subprocess.run(
-        [sys.executable, "-m", "kb.cli", *arguments],
+        [sys.executable, "-P", "-m", "kb.cli", *arguments],
         capture_output=True,
         text=True,
         timeout=120,
@@ -41,7 +42,7 @@ def test_light_commands_import_nothing_heavy(arguments):
         "print(loaded, file=sys.stderr); sys.exit(status)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-P", "-c", code, *arguments], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.strip().splitlines()[-1] == "[]"
@@ -54,7 +55,19 @@ def test_recommend_imports_no_orm(database):
         "print([name for name in heavy if name in sys.modules], file=sys.stderr); sys.exit(status)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, "recommend", "--hw", "rtx3090", "--model", "70b", "--db", database],
+        [
+            sys.executable,
+            "-P",
+            "-c",
+            code,
+            "recommend",
+            "--hw",
+            "rtx3090",
+            "--model",
+            "70b",
+            "--db",
+            database,
+        ],
         capture_output=True,
         text=True,
         timeout=60,
@@ -118,7 +131,7 @@ def test_a_place_where_nothing_can_be_made(tmp_path):
 
 def test_closed_pipe_is_one_line(database):
     process = subprocess.Popen(
-        [sys.executable, "-m", "kb.cli", "list", "papers", "--json", "--quiet", "--db", database],
+        [sys.executable, "-P", "-m", "kb.cli", "list", "papers", "--json", "--quiet", "--db", database],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -133,7 +146,7 @@ def test_closed_pipe_is_one_line(database):
 
 def test_first_use_by_two_processes_at_once(tmp_path):
     path = tmp_path / "new" / "kb.sqlite"
-    command = [sys.executable, "-m", "kb.cli", "db", "status", "--json", "--db", str(path)]
+    command = [sys.executable, "-P", "-m", "kb.cli", "db", "status", "--json", "--db", str(path)]
     running = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
     ]

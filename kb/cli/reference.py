@@ -10,7 +10,20 @@ from kb.cli import COMMANDS, cli
 
 
 def help_text(command: click.Command, path: str) -> str:
-    context = click.Context(command, info_name=path, max_content_width=80, terminal_width=80)
+    """A command's help as the command line shows it: its context hangs below those of the words before it."""
+    context = None
+    words = path.split()
+    for depth, word in enumerate(words, 1):
+        last = depth == len(words)
+        context = click.Context(
+            command if last else cli,
+            info_name=word,
+            parent=context,
+            help_option_names=cli.context_settings["help_option_names"],
+            max_content_width=80,
+            terminal_width=80,
+        )
+    assert context is not None
     return command.get_help(context)
 
 
