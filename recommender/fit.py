@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from costmodel.specs import Engine, Hardware
 from recommender.answer import Json, plain
 from recommender.effects import Fields
@@ -18,6 +20,9 @@ from recommender.question import Question
 from recommender.situation import Situation, resolve
 
 DEVICE_COUNTS = (1, 2, 4, 8, 16, 32)
+# Boards without a fabric between hosts stay in one host, which has slots for about eight of them.
+ONE_HOST = 8
+ONE_HOST_CLASSES = ("consumer", "workstation")
 MAX_OPTIONS = 60
 
 # What may be changed to reach the target: (words, techniques, fields, matrix format that the device must have,
@@ -114,6 +119,8 @@ def options_on(situation: Situation, question: Question) -> Iterator[Json]:
     for count in DEVICE_COUNTS:
         if count > 1 and hardware.device_class in ("cpu", "apple", "edge", "apu"):
             continue
+        if count > ONE_HOST and hardware.device_class in ONE_HOST_CLASSES:
+            continue
         for words, techniques, fields, path, loss in FORMATS:
             if path and not hardware.flops.get(path):
                 continue
@@ -160,6 +167,7 @@ def option(
         "miss": miss,
         "ttft_ms": ttft,
         "tpot_ms": tpot,
+        "tpot_interval_ms": interval_ms(priced, i),
         "throughput_tok_s": priced.at("throughput_tok_s", i),
         "max_batch": min(priced.at("max_batch", i), 2.0**53),
         "total_bytes": priced.at("total_bytes", i),
@@ -168,6 +176,14 @@ def option(
         "cost_per_million_tokens_usd": priced.at("cost_per_million_tokens_usd", i),
         "power_w": None if hardware.tdp_w is None else hardware.tdp_w * count,
     }
+
+
+def interval_ms(priced: Priced, i: int) -> list[float] | None:
+    """The 80 % interval of the time per token."""
+    found = priced.estimate.tpot_interval_s
+    if found is None:
+        return None
+    return [float(np.broadcast_to(np.asarray(bound, dtype=float), priced.count)[i]) * 1e3 for bound in found]
 
 
 def order(option: Json) -> tuple[Any, ...]:

@@ -84,13 +84,14 @@ def render(answer: Mapping[str, Any], top: int) -> str:
             "weights": option["weights"].replace(" weights and activations", " W8A8").replace(" weights", ""),
             "ttft": text.significant(option["ttft_ms"]),
             "tpot": text.significant(option["tpot_ms"]),
+            "range": "–".join(text.significant(bound) for bound in option["tpot_interval_ms"] or ()),
             "tokens": text.significant(option["throughput_tok_s"]),
             "price": "?" if option["price_usd"] is None else f"{option['price_usd']:,.0f}",
         }
         for option in answer["options"][:top]
     ]
     columns = [
-        ("where", "Devices", 28), ("weights", "Weights", 11), ("ttft", "TTFT ms", None), ("tpot", "TPOT ms", 8),
+        ("where", "Devices", 28), ("weights", "Weights", 11), ("ttft", "TTFT ms", None), ("tpot", "TPOT ms", 8), ("range", "80 %", 11),
         ("tokens", "tok/s", 8), ("price", "USD", 9),
     ]  # fmt: skip
     left = len(answer["options"]) - len(rows)
