@@ -223,10 +223,7 @@ def rejected(answer: Mapping[str, Any]) -> str:
         if kind not in seen and len(shown) < SHOWN_REASONS and item["code"] != "filtered-out":
             seen.add(kind)
             shown.append(item)
-    lines = [
-        label("Not" if i == 0 else "", text.shorten(item["reason"], 2 * (text.width() - LABEL) - 6))
-        for i, item in enumerate(shown)
-    ]
+    lines = [label("Not" if i == 0 else "", item["reason"]) for i, item in enumerate(shown)]
     left = len(items) - len(shown)
     if left > 0:
         lines.append(one_line("" if lines else "Not", f"{left} more with their reasons: --why-not"))
