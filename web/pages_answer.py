@@ -78,7 +78,7 @@ def ask(request: Request, library: LibraryDep) -> HTMLResponse:
     """The form with an example filled in, and that example's verdict."""
     snapshot = library.snapshot()
     inside = [
-        (f"{len(snapshot.works):,} works, cited by {len(snapshot.surveys)} surveys", "/papers"),
+        (f"{len(snapshot.works):,} works, most of them from {len(snapshot.surveys)} surveys", "/papers"),
         (f"{len(snapshot.techniques):,} techniques in {len(snapshot.levels)} classes", "/techniques"),
         (f"{len(snapshot.evidence):,} published results", "/techniques?sort=numbers"),
         ("Models and devices by any spelling", "/models"),
