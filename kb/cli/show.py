@@ -52,7 +52,6 @@ def command(
 def find(reader: Any, text: str, type_: str | None) -> dict[str, Any]:
     """The record that `text` names, in the order of TYPES; an error lists near names of every type."""
     from costmodel.catalogue import find_hardware, find_model
-
     from costmodel.errors import UnknownName
     from kb import store
     from kb.errors import NotFound
