@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costmodel.errors import InvalidValue, UnknownName
+from costmodel.numeric import distinct
 from costmodel.tables import PROVENANCE, number, read_table
 from costmodel.units import BITS_PER_BYTE
 
@@ -205,8 +206,8 @@ def lookup(
     names = np.asarray(text)
     if names.ndim == 0:
         return getattr(find_format(str(names), use, field), attribute)
-    unique, inverse = np.unique(names, return_inverse=True)
-    values = np.array([getattr(find_format(str(n), use, field), attribute) for n in unique])
+    unique, inverse = distinct(names)
+    values = np.array([getattr(find_format(n, use, field), attribute) for n in unique])
     return values[inverse].reshape(names.shape)
 
 
@@ -227,6 +228,6 @@ def for_engine(text: str | NDArray[Any], aliases: dict[str, str], use: str = "we
     if use != "weights":
         aliases = {name: slug for name, slug in aliases.items() if slug in known and use in known[slug].uses}
     names = np.asarray(text)
-    unique, inverse = np.unique(names.astype(object).astype(str), return_inverse=True)
-    mapped = np.array([aliases.get(str(n).lower(), str(n)) for n in unique], dtype=object)
-    return mapped[inverse].reshape(names.shape).astype(str)
+    unique, inverse = distinct(names)
+    mapped = np.array([aliases.get(n.lower(), n) for n in unique], dtype=str)
+    return mapped[inverse].reshape(names.shape)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from costmodel.efficiency import Rates, parameters
-from costmodel.numeric import maximum, minimum, where
+from costmodel.numeric import distinct, maximum, minimum, where
 from costmodel.specs import Deployment, Engine, Hardware
 
 NODE_DEVICES = {"tpu": 256.0, "accelerator": 32.0}
@@ -108,8 +108,8 @@ def layout_of(hardware: Hardware, deployment: Deployment, engine: Engine, rates:
     expert = 1.0 if deployment.expert_parallel is None else deployment.expert_parallel
     names = deployment.interconnect
     if isinstance(names, np.ndarray):
-        unique, inverse = np.unique(names.astype(object).astype(str), return_inverse=True)
-        found = np.array([link_of(hardware, rates, None if n == "None" else str(n)) for n in unique])
+        unique, inverse = distinct(names)
+        found = np.array([link_of(hardware, rates, None if n == "None" else n) for n in unique])
         bandwidth: Any = found[inverse, 0].reshape(names.shape)
         latency: Any = found[inverse, 1].reshape(names.shape)
     else:

@@ -52,6 +52,16 @@ def square_root(value: Any) -> Any:
     return math.sqrt(value) if isinstance(value, SCALARS) else np.sqrt(value)
 
 
+def distinct(names: Any) -> tuple[list[str], Any]:
+    """The different names of an array as strings, and the place of each element among them.
+
+    numpy sorts to find them, which takes several times as long for the few names that deployments have.
+    """
+    listed = names.ravel().tolist()
+    places = {name: place for place, name in enumerate(dict.fromkeys(listed))}
+    return [str(name) for name in places], np.array([places[name] for name in listed], dtype=np.intp)
+
+
 def power(base: Any, exponent: Any) -> Any:
     """base ** exponent for a non-negative base."""
     if isinstance(base, SCALARS) and isinstance(exponent, SCALARS):

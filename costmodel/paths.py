@@ -10,6 +10,7 @@ import numpy as np
 
 from costmodel.efficiency import Rates, parameters, rates_for
 from costmodel.formats import Format, find_format
+from costmodel.numeric import distinct
 from costmodel.specs import Engine, Hardware
 from costmodel.tables import PROVENANCE, read_table
 from costmodel.units import BITS_PER_BYTE
@@ -172,8 +173,8 @@ def paths(
     codes: list[Any] = []
     for value in (weight_format, activation_format, weight_kernel):
         if isinstance(value, np.ndarray):
-            unique, inverse = np.unique(value.astype(object).astype(str), return_inverse=True)
-            names.append([None if name == "None" else str(name) for name in unique])
+            unique, inverse = distinct(value)
+            names.append([None if name == "None" else name for name in unique])
             codes.append(inverse.reshape(value.shape))
         else:
             names.append([value])

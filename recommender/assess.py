@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recommender import effects, explain, rank, rules
+from recommender import explain, own_changes, rank, rules
 from recommender.answer import GAIN_METRICS
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
@@ -25,7 +25,7 @@ SPREADS: tuple[tuple[frozenset[str], float], ...] = (
     (frozenset({"cascade_share", "layers_executed", "output_kept"}), 0.35),
     (frozenset({"attention_kernel", "fused_operators", "cuda_graphs", "continuous_batching"}), 0.30),
 )
-DEFAULT_SPREAD = 0.25
+DEFAULT_SPREAD = 0.25  # below all of them
 # A technique with measured end-to-end figures behind it is surer than one without.
 MEASURED, WELL_MEASURED, UNMEASURED = 1.0, 0.8, 1.3
 WELL_MEASURED_FIGURES = 3
@@ -89,7 +89,10 @@ class Assessments:
 
 def spread_of(changes: Mapping[str, Any]) -> float:
     """How uncertain the gain of these changes is, as a share of its logarithm."""
-    return max([spread for names, spread in SPREADS if names & changes.keys()], default=DEFAULT_SPREAD)
+    for names, spread in SPREADS:  # largest first
+        if not names.isdisjoint(changes):
+            return spread
+    return DEFAULT_SPREAD
 
 
 def trust(slug: str, knowledge: Knowledge) -> float:
@@ -107,31 +110,30 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     candidates: list[Fields] = [{}]
     where: dict[tuple[Any, ...], int] = {(): 0}
     index: dict[str, int] = {}
+    present: list[str] = []
+    kept = own_changes.kept(situation, knowledge)
     for slug in knowledge.active:
         technique = knowledge.techniques[slug]
-        change: Fields = {}
-        if traits.issuperset(technique.requires.model):  # else its formulas need not have a value
-            host = host_overrides(technique, baseline)
-            change = effects.changes_of(
-                technique,
-                situation.base,
-                model=situation.model,
-                workload=workload,
-                overrides={**situation.overrides, **host} if host else situation.overrides,
-            )
-        key = tuple(sorted(change.items()))
-        if key not in where:
-            where[key] = len(candidates)
-            candidates.append(change)
-        changes[slug], index[slug] = change, where[key]
+        able = traits.issuperset(technique.requires.model)
+        host = host_overrides(technique, baseline) if technique.requires.host_link and able else {}
+        alone = kept.get((slug, able))
+        if host or alone is None:
+            alone = own_changes.work_out(technique, situation, workload, host, able=able)
+            if not host and slug in knowledge.timeless:
+                kept[slug, able] = alone
+        if alone.key not in where:
+            where[alone.key] = len(candidates)
+            candidates.append(alone.changes)
+        changes[slug], index[slug] = alone.changes, where[alone.key]
+        if alone.in_place:
+            present.append(slug)
     priced = price(situation, candidates)
     columns = rank.gains(priced.metrics_at(0), priced.metrics)
     # Techniques with the same changes share one element, so its gains are worked out once.
-    gains = [
-        {name: rank.number(column[i]) for name, column in columns.items()} for i in range(len(candidates))
-    ]
+    values = [rank.numbers(column) for column in columns.values()]
+    gains = [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
     spreads = [spread_of(change) for change in candidates]
-    in_place = names_in_place(situation, knowledge, changes)
+    in_place = names_in_place(situation, knowledge, present)
     found = Assessments(
         situation=situation,
         knowledge=knowledge,
@@ -195,16 +197,9 @@ def inert(technique: Technique, knowledge: Knowledge, unfit: Refusal | None) -> 
 NOTHING_GAINED: Mapping[str, float | None] = dict.fromkeys(GAIN_METRICS, 1.0)
 
 
-def names_in_place(
-    situation: Situation, knowledge: Knowledge, changes: Mapping[str, Fields]
-) -> frozenset[str]:
+def names_in_place(situation: Situation, knowledge: Knowledge, present: Iterable[str]) -> frozenset[str]:
     """What runs already: techniques given as in use, and those whose effects the engine's defaults cover."""
-    slugs = set(situation.using)
-    slugs |= {
-        slug
-        for slug, change in changes.items()
-        if effects.is_in_place(knowledge.techniques[slug], change, situation.base)
-    }
+    slugs = {*situation.using, *present}
     return frozenset(slugs | {knowledge.techniques[slug].mechanism for slug in slugs} - {""})
 
 

@@ -218,6 +218,8 @@ def deployments(
     With `width` every candidate stands for that many neighbouring elements, over which its arrays spread.
     """
     count = len(candidates) * width
+    if width == 1:
+        return Deployment(**{**base, **_plain_columns(base, candidates)})
     columns: dict[str, list[tuple[int, Any]]] = {}
     for position, changes in enumerate(candidates):
         for name, value in changes.items():
@@ -227,6 +229,32 @@ def deployments(
         values[name] = _column(name, base.get(name), changed, count, width)
     return Deployment(**values)
 
+
+def _plain_columns(base: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> Fields:
+    """`_column` of every changed field, where each candidate is one element."""
+    count = len(candidates)
+    lists: dict[str, list[Any]] = {}
+    for position, changes in enumerate(candidates):
+        for name, value in changes.items():
+            column = lists.get(name)
+            if column is None:
+                usual = base.get(name)
+                column = lists[name] = [NEUTRAL.get(name) if usual is None else usual] * count
+            column[position] = value
+    found: Fields = {}
+    for name, column in lists.items():
+        kinds = set(map(type, column))
+        if kinds <= _NUMBERS:
+            found[name] = np.array(column, dtype=np.float64)
+        elif kinds == _NAMES or kinds == _SWITCHES:
+            found[name] = np.array(column)
+        else:  # mixed, or None among them
+            changed = [(i, changes[name]) for i, changes in enumerate(candidates) if name in changes]
+            found[name] = _column(name, base.get(name), changed, count, 1)
+    return found
+
+
+_NUMBERS, _NAMES, _SWITCHES = frozenset({int, float}), frozenset({str}), frozenset({bool})
 
 # What "no limit" and "not chunked" look like as numbers, for fields whose arrays cannot hold None.
 NEUTRAL: Fields = {

@@ -51,6 +51,20 @@ class Knowledge:
         return tuple(slug for slug, technique in self.techniques.items() if technique.effects)
 
     @cached_property
+    def timeless(self) -> frozenset[str]:
+        """Techniques whose effects neither workload nor model change: no formula of theirs mentions them."""
+        return frozenset(
+            slug
+            for slug in self.active
+            if not any(
+                isinstance(effect.value, str)
+                and effect.value.startswith("=")
+                and ("workload" in effect.value or "model" in effect.value)
+                for effect in self.techniques[slug].effects
+            )
+        )
+
+    @cached_property
     def inert(self) -> tuple[str, ...]:
         """Techniques that declare none and say why."""
         return tuple(slug for slug, technique in self.techniques.items() if not technique.effects)
@@ -126,6 +140,13 @@ class Knowledge:
 
     def evidence_rank(self, slug: str) -> tuple[int, int, int, int, str]:
         """Sort key, best-evidenced technique first: end-to-end figures, engines, papers, then age and name."""
+        return self.evidence_ranks[slug]
+
+    @cached_property
+    def evidence_ranks(self) -> dict[str, tuple[int, int, int, int, str]]:
+        return {slug: self._evidence_rank(slug) for slug in self.techniques}
+
+    def _evidence_rank(self, slug: str) -> tuple[int, int, int, int, str]:
         rows = self.evidence.get(slug, ())
         usable = sum(1 for row in rows if not row["suspect"] and row["level"] in ("e2e", "serving"))
         scored = sum(1 for row in rows if row["score"])

@@ -64,7 +64,13 @@ def plan(assessments: Assessments) -> Planned | None:
     fits = fits & np.array([stack.common_engines(parts, chosen) != frozenset() for chosen in sets])
     if assessments.metric == "memory":
         fits = fits & (gains["latency"] >= assemble.SLOWEST)
-    spreads = np.array([spread_of_set(parts, sets[i], changes) for i, changes in enumerate(candidates)])
+    trusts = [part.trust for part in parts]
+    spreads = np.array(
+        [
+            spread_of(changes) * max([trusts[k] for k in chosen])
+            for chosen, changes in zip(sets, candidates, strict=True)
+        ]
+    )
     sure = rank.lower_bound(gains[assessments.metric], spreads)
     scores = stack.plan_scores(sure, fits, stack.set_prices(parts, sets))
     facts = stack.facts_of(parts, sets)
@@ -121,15 +127,19 @@ def parts_of(assessments: Assessments) -> list[Part]:
             round(_score(item, metric) / 0.06),
         )
         chosen.setdefault(key, item)
-    parts = [part_of(item, metric, knowledge, assessments.in_place) for item in chosen.values()]
-    best: dict[str, Part] = {}
+    # Best first, as `stack.shortlist` sorts them; only those that stay need their relations.
+    ordered = sorted(chosen.values(), key=lambda item: (-_worth(item, metric, knowledge), item.slug))
+    best: dict[str, Assessment] = {}
     for training in ("none", "calibration", "finetune"):
         within = [
-            part for part in parts if stack.TRAINING_STEP[part.training] <= stack.TRAINING_STEP[training]
+            item
+            for item in ordered
+            if stack.TRAINING_STEP[item.technique.training.value] <= stack.TRAINING_STEP[training]
         ]
-        for part in stack.shortlist(within, POOL if training != "finetune" else POOL + 3):
-            best[part.slug] = part
-    return stack.shortlist(list(best.values()), POOL + 5)
+        for item in within[: POOL if training != "finetune" else POOL + 3]:
+            best[item.slug] = item
+    parts = [part_of(item, metric, knowledge, assessments.in_place) for item in best.values()]
+    return stack.shortlist(parts, POOL + 5)
 
 
 def plannable(assessments: Assessments, item: Assessment) -> bool:
@@ -156,6 +166,11 @@ def _score(item: Assessment, metric: str) -> float:
     return math.log(bounds[0]) if bounds else 0.0
 
 
+def _worth(item: Assessment, metric: str, knowledge: Knowledge) -> float:
+    """The score by which a part is chosen: its gain less its discount."""
+    return _score(item, metric) - assemble.discount([item.slug], knowledge)
+
+
 def part_of(item: Assessment, metric: str, knowledge: Knowledge, in_place: frozenset[str]) -> Part:
     """A technique with its relations, as the planner wants it."""
     mine = {item.slug, item.technique.mechanism} - {""}
@@ -178,7 +193,7 @@ def part_of(item: Assessment, metric: str, knowledge: Knowledge, in_place: froze
         settings=settings,
         training=item.technique.training.value,
         lossless=item.technique.lossless.value,
-        score=_score(item, metric) - assemble.discount([item.slug], knowledge),
+        score=_worth(item, metric, knowledge),
         discount=assemble.discount([item.slug], knowledge),
         trust=trust(item.slug, knowledge),
         engines=frozenset(knowledge.shipped_by(item.slug)),

@@ -88,6 +88,11 @@ def number(value: Any) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def numbers(values: Array) -> list[float | None]:
+    """`number` of every element."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
 # What a gain is worth in the order of recommendations, not in the numbers shown: a factor e^-x where no serving
 # engine is known to ship the technique, where outputs change noticeably, and where somebody has to train.
 UNSHIPPED = 0.35

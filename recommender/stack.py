@@ -214,12 +214,16 @@ def pareto_front(columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     >>> pareto_front([np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 3.0])]).tolist()
     [True, True, False]
     """
-    table = np.stack([np.asarray(column, dtype=float) for column in columns], axis=1)
-    no_worse = (table[:, None, :] <= table[None, :, :]).all(axis=2)
-    better = (table[:, None, :] < table[None, :, :]).any(axis=2)
-    order = np.arange(len(table))
-    equal_and_earlier = no_worse & ~better & (order[:, None] < order[None, :])
-    beaten = (no_worse & better) | equal_and_earlier
-    finite = np.isfinite(table).all(axis=1)
+    table = np.stack([np.asarray(column, dtype=float) for column in columns])
+    count = table.shape[1]
+    # column by column: a third axis of two or four elements would cost numpy more than the comparison
+    no_worse = np.ones((count, count), dtype=bool)
+    better = np.zeros((count, count), dtype=bool)
+    for column in table:
+        no_worse &= column[:, None] <= column
+        better |= column[:, None] < column
+    order = np.arange(count)
+    beaten = no_worse & (better | (order[:, None] < order))
+    finite = np.isfinite(table).all(axis=0)
     beaten &= finite[:, None]
     return finite & ~beaten.any(axis=0)

@@ -1,0 +1,65 @@
+"""What each technique changes in a deployment, kept from question to question where neither model nor workload matter.
+
+Most techniques set plain numbers: for the same engine and layout they are the same in every question, so only the
+formulas that see the workload or the model are computed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from recommender import effects
+from recommender.effects import Fields
+from recommender.knowledge import Knowledge
+from recommender.situation import Situation
+from taxonomy.model import Technique
+
+# Deployments whose changes are kept; one takes about 0.1 MB.
+KEPT = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A technique by itself on one deployment."""
+
+    changes: Fields
+    key: tuple[Any, ...]  # equal for techniques that change the same
+    in_place: bool
+
+
+def kept(situation: Situation, knowledge: Knowledge) -> dict[tuple[str, bool], Alone]:
+    """(Technique, whether the model has what it asks for) → its changes on this deployment, to be filled."""
+    pool: dict[Any, dict[tuple[str, bool], Alone]] = knowledge.standing.setdefault("changes", {})
+    key = (tuple(situation.base.items()), tuple(situation.overrides.items()))
+    found = pool.get(key)
+    if found is None:
+        while len(pool) >= KEPT:
+            pool.pop(next(iter(pool)), None)
+        found = pool[key] = {}
+    return found
+
+
+def work_out(
+    technique: Technique,
+    situation: Situation,
+    workload: SimpleNamespace,
+    host: Mapping[str, Any],
+    *,
+    able: bool,
+) -> Alone:
+    """The changes of one technique; none where the model lacks what its formulas ask about (not `able`)."""
+    changes: Fields = {}
+    if able:
+        changes = effects.changes_of(
+            technique,
+            situation.base,
+            model=situation.model,
+            workload=workload,
+            overrides={**situation.overrides, **host} if host else situation.overrides,
+        )
+    return Alone(
+        changes, tuple(sorted(changes.items())), effects.is_in_place(technique, changes, situation.base)
+    )
