@@ -246,7 +246,7 @@ def _plain_columns(base: Mapping[str, Any], candidates: Sequence[Mapping[str, An
         kinds = set(map(type, column))
         if kinds <= _NUMBERS:
             found[name] = np.array(column, dtype=np.float64)
-        elif kinds == _NAMES or kinds == _SWITCHES:
+        elif kinds in (_NAMES, _SWITCHES):
             found[name] = np.array(column)
         else:  # mixed, or None among them
             changed = [(i, changes[name]) for i, changes in enumerate(candidates) if name in changes]

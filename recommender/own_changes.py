@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from costmodel.specs import Hardware
 from recommender import effects
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.situation import Situation
 from taxonomy.model import Technique
 
-# Deployments whose changes are kept; one takes about 0.1 MB.
+# Deployments whose changes, and devices whose limits, are kept; one takes about 0.1 MB.
 KEPT = 128
 
 
@@ -40,6 +41,18 @@ def kept(situation: Situation, knowledge: Knowledge) -> dict[tuple[str, bool], A
             pool.pop(next(iter(pool)), None)
         found = pool[key] = {}
     return found
+
+
+def of_device(device: Hardware, knowledge: Knowledge) -> dict[Any, Any]:
+    """A place for what holds for a device in every question, to be filled."""
+    pool: dict[int, tuple[Hardware, dict[Any, Any]]] = knowledge.standing.setdefault("devices", {})
+    found = pool.get(id(device))
+    if found is None:
+        while len(pool) >= KEPT:
+            pool.pop(next(iter(pool)), None)
+        # The device is kept beside what is known of it, so that no other object gets its id.
+        found = pool[id(device)] = (device, {})
+    return found[1]
 
 
 def work_out(

@@ -151,13 +151,13 @@ def _integer(low: int, high: int) -> Any:
         number = _number(name, value)
         if number != int(number):
             raise InvalidQuestion(
-                f"{name} must be a whole number, got {value}",
+                f"{name} must be a whole number, got {str(value).strip()}",
                 hint=f"{low} to {high:,} is allowed",
                 field=name,
             )
         if not low <= number <= high:
             raise InvalidQuestion(
-                f"{name} must lie between {low} and {high:,}, got {value}",
+                f"{name} must lie between {low} and {high:,}, got {str(value).strip()}",
                 hint=f"{low} to {high:,} is allowed",
                 field=name,
             )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from costmodel.catalogue import all_engines
 from costmodel.formats import find_format, for_engine
-from recommender import effects, text
+from recommender import effects, own_changes, text
 from recommender.answer import REJECTION_CODES
 from recommender.knowledge import Knowledge
 from recommender.question import TRAINING
@@ -84,25 +84,37 @@ def refusals(
 
     `unfit` is the estimate's word that it does not fit, which stands second in the interface's order.
     """
-    found = hardware_refusals(technique, changes, situation)
-    found += software_refusals(technique, changes, situation, knowledge)
+    found = device_refusals(technique, changes, situation, knowledge)
     if found and not every:
         return found
     if unfit is not None:
         found.append(unfit)
         every = True  # a plan may still use it beside something that makes room
-    checks: tuple[Callable[[], list[Refusal]], ...] = (
-        lambda: use_refusals(technique, changes, situation, knowledge, in_place),
-        lambda: applicability_refusals(technique, situation),
-        lambda: engine_refusals(technique, changes, situation, knowledge),
-        lambda: conflict_refusals(technique, situation, knowledge, in_place),
-        lambda: constraint_refusals(technique, situation, knowledge),
-    )
-    for check in checks:
+    for check in (
+        partial(use_refusals, technique, changes, situation, knowledge, in_place),
+        partial(applicability_refusals, technique, situation),
+        partial(engine_refusals, technique, changes, situation, knowledge),
+        partial(conflict_refusals, technique, situation, knowledge, in_place),
+        partial(constraint_refusals, technique, situation, knowledge),
+    ):
         found += check()
         if found and not every:
-            return found
+            break
     return found
+
+
+def device_refusals(
+    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
+) -> list[Refusal]:
+    """What the device cannot do and what nobody ships for it; the same in every question about this device."""
+    known = own_changes.of_device(situation.hardware, knowledge)
+    key = (technique.slug, changes.get("activation_format"), "weight_format" in changes)
+    if key not in known:
+        known[key] = [
+            *hardware_refusals(technique, changes, situation),
+            *software_refusals(technique, changes, situation, knowledge),
+        ]
+    return list(known[key])
 
 
 def hardware_refusals(

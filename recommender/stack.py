@@ -104,10 +104,11 @@ def combined(
     """The changes of a set of parts; fields set by one part alone are taken over, shared ones are composed."""
     merged: Fields = {}
     for i in chosen:
-        for name, value in parts[i].changes.items():
-            if name in merged and merged[name] is not value:
+        changes = parts[i].changes
+        for name in merged.keys() & changes.keys():
+            if merged[name] is not changes[name]:
                 return compose([parts[k].slug for k in chosen])
-            merged[name] = value
+        merged |= changes
     return merged
 
 
