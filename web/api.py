@@ -103,8 +103,11 @@ def scenario_question(given: dict[str, Any]) -> Question:
 
 
 def answered(library: Any, given: dict[str, Any]) -> Response:
-    answer = service.recommend(library.reader(), question_of(given))
-    return JSONResponse(plain(answer.as_dict()))
+    body = service.recommend(library.reader(), question_of(given)).as_dict()
+    try:
+        return JSONResponse(body)
+    except (TypeError, ValueError):  # a number that JSON has no word for
+        return JSONResponse(plain(body))
 
 
 def estimated(given: dict[str, Any], library: Any) -> Response:
