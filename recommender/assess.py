@@ -148,6 +148,7 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         for i, code in enumerate(outcomes)
         if code == "does-not-fit"
     }
+    told: dict[int, str] = {}  # one sentence for all techniques that change the same
     for slug, technique in knowledge.techniques.items():
         if not technique.effects:
             found.items[slug] = inert(technique, knowledge, unfit.get(0))
@@ -159,8 +160,9 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
             against += [base] if base else []
         if outcomes[i] == "no-gain":
             # Where another refusal with a higher code is told, the sentence would not be read.
-            sentence = "" if against else explain_outcome(found, i, "no-gain", gains[i])
-            against.append(Refusal("no-gain", sentence))
+            if not against and i not in told:
+                told[i] = explain_outcome(found, i, "no-gain", gains[i])
+            against.append(Refusal("no-gain", "" if against else told[i]))
         if not against:
             against = rules.filter_refusals(technique, situation)
         found.items[slug] = Assessment(

@@ -75,8 +75,7 @@ def candidate_sets(
     for _ in range(1, max_steps):
         grown: list[tuple[tuple[int, ...], set[int]]] = []
         for chosen, open_ in layer:
-            for j in sorted(open_):
-                grown.append(((*chosen, j), open_ & friends[j]))
+            grown += [((*chosen, j), open_ & friends[j]) for j in sorted(open_)]
         if not grown:
             break
         # Where the sets are too many, those with the best parts stay; each prefix of a plan stays with it
