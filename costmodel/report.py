@@ -102,12 +102,13 @@ def cost_and_energy(estimate: Estimate) -> tuple[Any, Any]:
     devices = estimate.layout.devices
     energy = None
     cost = None
-    if estimate.hardware.tdp_w:
-        energy = devices * estimate.hardware.tdp_w * POWER_SHARE / estimate.throughput_tok_s
-    if estimate.hardware.price_usd:
-        hardware = devices * estimate.hardware.price_usd / LIFETIME_S / estimate.throughput_tok_s
-        power = 0.0 if energy is None else energy * USD_PER_JOULE
-        cost = (hardware + power) * TOKENS_PER_PRICE
+    with np.errstate(over="ignore", divide="ignore"):  # a token that takes for ever costs infinitely much
+        if estimate.hardware.tdp_w:
+            energy = devices * estimate.hardware.tdp_w * POWER_SHARE / estimate.throughput_tok_s
+        if estimate.hardware.price_usd:
+            hardware = devices * estimate.hardware.price_usd / LIFETIME_S / estimate.throughput_tok_s
+            power = 0.0 if energy is None else energy * USD_PER_JOULE
+            cost = (hardware + power) * TOKENS_PER_PRICE
     return cost, energy
 
 
