@@ -31,7 +31,6 @@ COLUMNS = ("name", "value", "prior", "sigma", "low", "high", "unit", "count", "c
 NOISE = 0.07  # logarithm: sources differ by this and more on the same configuration
 CAUCHY = 0.18  # residuals beyond this lose weight
 STEP = 0.02  # of a logarithm, finite differences
-MOVES = 1e-4  # change of a prediction's logarithm that makes a row count for a constant
 
 
 @dataclass(slots=True)
@@ -84,7 +83,6 @@ class Problem:
     weight: Array
     constants: list[Constant]
     free: list[Constant]
-    jacobian_rows: Any = None
 
     def values(self, theta: Array) -> dict[str, float]:
         """name → value with the free constants at `theta` (logarithms)."""

@@ -47,11 +47,6 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
     return np.where(condition, yes, no)
 
 
-def square_root(value: Any) -> Any:
-    """√value."""
-    return math.sqrt(value) if isinstance(value, SCALARS) else np.sqrt(value)
-
-
 def distinct(names: Any) -> tuple[list[str], Any]:
     """The different names of an array as strings, and the place of each element among them.
 

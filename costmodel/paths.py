@@ -21,7 +21,6 @@ FLOPS_PER_BYTE_UNKNOWN = 20.0
 TUNED_CAPABILITY = 8.0
 TUNED_FAMILIES = ("awq", "gptq", "int4", "hqq", "fp4", "int")
 ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
-KERNELS = ("naive", "tuned", "lut", "gemv")
 
 
 class Path(NamedTuple):

@@ -35,7 +35,6 @@ PATH_FIELDS = (
 NUMBERS = (
     "host_weight_share", "disk_weight_share", "offload_overlap", "active_experts_kept", "devices",
 )  # fmt: skip
-MULTIPLIERS = {"decode_tok_s_per_seq", "decode_tok_s_total"}
 
 
 @dataclass(slots=True)

@@ -38,7 +38,6 @@ MATH = {
 # Commands whose argument is plain content; others lose the command and keep the argument as well, so this list is
 # only for those with an argument that must not be shown.
 DROPPED_ARGUMENT = {"label", "cite", "footnote", "thanks", "vspace", "hspace", "color", "fontsize"}
-ESCAPED = set("&%$#_{}, ;:!/-@*\\ \n\t")
 LIGATURES = (("---", "—"), ("--", "–"), ("``", "“"), ("''", "”"))
 
 SPECIAL = re.compile(r"[\\{}$~]|--|``|''")

@@ -105,14 +105,6 @@ class Knowledge:
         return self.shipped[slug]
 
     @cached_property
-    def mechanism_shipped(self) -> dict[str, frozenset[str]]:
-        """Mechanism → engines that have any of its members."""
-        return {
-            name: frozenset(engine for slug in slugs for engine in self.shipped[slug])
-            for name, slugs in self.members.items()
-        }
-
-    @cached_property
     def scored_figures(self) -> dict[str, int]:
         """Technique → sound end-to-end figures reported of it."""
         return {

@@ -116,6 +116,7 @@ def parts_of(assessments: Assessments) -> list[Part]:
         if (
             not codes - SOFT - {"no-gain", "does-not-fit"}
             and item.changes
+            and plannable(assessments, item)
             and helps_somewhere(assessments, item)
         ):
             usable.append(item)

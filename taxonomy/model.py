@@ -58,15 +58,6 @@ OPERATIONS = ("set", "multiply", "add", "min", "max")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Provenance:
-    source: str  # DOI, arXiv id or URL
-    locator: str = ""  # "Table 2", "p. 14"
-    retrieved: str = ""
-    basis: str = "paper"  # vendor | paper | measured | derived | assumed
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Level:
     """A node of one survey's scheme: path such as `model/compression/quantization`."""
 

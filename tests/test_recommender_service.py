@@ -231,3 +231,22 @@ def test_the_path_imports_nothing_heavy(database):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_plans_use_what_the_engine_ships_and_nothing_that_hangs_on_texts(reader):
+    """The engine asked for has every step; drafts copied from the text need the user's word on acceptance."""
+    from recommender.assemble import depends_on_workload
+    from recommender.knowledge import load_knowledge
+    from recommender.service import recommend
+
+    knowledge = load_knowledge(reader)
+    for engine in ("vllm", "sglang", "llama.cpp"):
+        scenario = {"hardware": "h100", "model": "llama-3.1-8b", "engine": engine, "batch": 16}
+        steps = {
+            slug
+            for item in recommend(reader, scenario).as_dict()["recommendations"]
+            if item["kind"] == "plan"
+            for slug in item["techniques"]
+        }
+        assert all(engine in knowledge.shipped_by(slug) for slug in steps), (engine, steps)
+        assert not any(depends_on_workload(knowledge.techniques[slug]) for slug in steps), (engine, steps)

@@ -12,7 +12,7 @@ from costmodel.errors import UnknownName
 from costmodel.units import GB, GIB
 from recommender.question import MAX_DEVICES, OBJECTIVES, TRAINING, Question
 from web.errors import Contradiction
-from web.formats import bytes_text, parameters, si
+from web.formats import parameters
 from web.urls import Pairs, pairs_of
 
 DEFAULTS: dict[str, Any] = {
@@ -184,11 +184,3 @@ def form_context(values: Mapping[str, Any], error_field: str | None = None) -> d
         )
         or bool(filled["using"]),
     }
-
-
-def device_line(slug: str) -> str:
-    device = all_hardware()[slug]
-    peak = device.flops.get("fp16") or device.flops.get("bf16")
-    return (
-        f"{bytes_text(device.memory_bytes)}, {si(device.bandwidth_bytes_per_s, 'B/s')}, {si(peak, 'FLOP/s')}"
-    )

@@ -155,7 +155,3 @@ def paged(items: Sequence[Any], number: int, path: str, pairs: Pairs, size: int 
         to(number - 1) if number > 1 else "",
         to(number + 1) if number < pages else "",
     )
-
-
-def year_label(year: str) -> str:
-    return year or "not stated"
