@@ -67,7 +67,7 @@ def select_works(
         wanted = matching_works(reader, query, given)
         rows = [row for row in rows if row["id"] in wanted]
     if technique:
-        from kb.store import find_technique
+        from kb.store_techniques import find_technique
 
         slug = find_technique(reader, technique)["slug"]
         linked = {
@@ -78,7 +78,7 @@ def select_works(
         }
         rows = [row for row in rows if row["id"] in linked]
     if ids:
-        from kb.store import find_work
+        from kb.store_works import find_work
 
         wanted = {find_work(reader, one)["id"] for one in ids}
         rows = [row for row in rows if row["id"] in wanted]

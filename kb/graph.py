@@ -117,7 +117,7 @@ def find(graph: Graph, reader: Reader, text: str) -> int:
             for cited, number in graph.references.get(work, {}).items():
                 if number == wanted:
                     return cited
-    from kb.store import find_work
+    from kb.store_works import find_work
 
     try:
         return int(find_work(reader, text)["id"])

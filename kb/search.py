@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from kb.errors import InvalidQuery
+from kb.paging import encode_cursor
 from kb.reader import Reader, Row
 from kb.search_backends import BACKENDS, Backend
 from kb.search_facets import FACETS, count_facets, facets_by_sql
 from kb.search_query import FACET_FIELDS, Clause, Filter, Query, Term, lookups, parse_query, words
 from kb.search_suggest import did_you_mean
-from kb.store import encode_cursor
 from kb.text import fold
 
 SORTS = ("relevance", "year", "cited", "title")

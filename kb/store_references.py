@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kb.reader import Reader, Row, loads
-from kb.store import check_survey
+from kb.store_works import check_survey
 
 PAPERS = ("paper", "book")
 

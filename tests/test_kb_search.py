@@ -278,7 +278,7 @@ def test_sorting_and_paging(reader):
     by_year = search(reader, "type:paper", sort="year", limit=200)["results"]
     assert [f["year"] for f in by_year] == sorted((f["year"] for f in by_year), reverse=True)
     assert ids(search(reader, "type:paper", sort="cited"))[:2] == ["dettmers2022", "kwon2023"]
-    from kb.store import decode_cursor
+    from kb.paging import decode_cursor
 
     seen, offset = [], 0
     while True:

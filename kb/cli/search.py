@@ -54,8 +54,8 @@ def command(
     **filters: Any,
 ) -> None:
     """Search papers, techniques, surveys, models and hardware."""
+    from kb.paging import decode_cursor
     from kb.search import search
-    from kb.store import decode_cursor
 
     wanted = {name: list(values) for name, values in {**filters, "type": type_}.items() if values}
     reader = open_reader(output)
