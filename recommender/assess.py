@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recommender import explain, own_changes, rank, rules
+from recommender import explain, own_changes, rank, refusals, rules
 from recommender.answer import GAIN_METRICS
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.pricing import Priced, price
-from recommender.rules import Refusal
+from recommender.refusals import Refusal
 from recommender.situation import Situation, model_traits
 from taxonomy.model import Technique
 
@@ -181,7 +181,7 @@ def inert(technique: Technique, knowledge: Knowledge, unfit: Refusal | None) -> 
     """A technique without effects: where the baseline fits, the same in every situation and therefore kept."""
     if unfit is None and technique.slug in knowledge.standing:
         return knowledge.standing[technique.slug]
-    refusal = rules.inert_refusal(technique)
+    refusal = refusals.inert_refusal(technique)
     item = Assessment(
         technique=technique,
         changes={},

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
-from costmodel.catalogue import all_engines
-from costmodel.formats import find_format, for_engine
-from recommender import effects, own_changes, text
-from recommender.answer import REJECTION_CODES
+from recommender import effects, text
+from recommender.device_rules import device_refusals
+from recommender.engine_rules import engine_refusals
 from recommender.knowledge import Knowledge
 from recommender.question import TRAINING
+from recommender.refusals import Refusal
 from recommender.situation import Situation, model_traits
-from taxonomy.model import Kind, Lossless, Requirement, Technique
-
-# Device families by NVIDIA compute capability, for sentences only.
-_CAPABILITY_NAMES = {7.0: "Volta", 7.5: "Turing", 8.0: "Ampere", 8.9: "Ada", 9.0: "Hopper", 10.0: "Blackwell"}
-
-# The first NVIDIA generation whose matrix units multiply a format.
-FIRST_CAPABILITY = {"int8": 7.5, "int4": 7.5, "fp8": 8.9, "fp4": 10.0}
+from taxonomy.model import Lossless, Technique
 
 _TRAIT_NAMES = {
     "moe": "a mixture of experts",
@@ -34,40 +27,6 @@ _TRAIT_NAMES = {
     "mtp": "a model published with a layer that predicts a further token",
     "encoder-decoder": "an encoder-decoder model",
 }
-
-
-_NO_DEMAND = Requirement()
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A code and a sentence; the sentence ends with a full stop (empty where another refusal will be told)."""
-
-    code: str
-    reason: str
-
-    def __post_init__(self) -> None:
-        if self.reason and not self.reason.endswith("."):
-            object.__setattr__(self, "reason", f"{self.reason}.")
-
-    @property
-    def priority(self) -> int:
-        return REJECTION_CODES.index(self.code)
-
-
-def first(refusals: list[Refusal]) -> Refusal:
-    """The refusal that the interface's order puts first."""
-    return min(refusals, key=lambda refusal: refusal.priority)
-
-
-def inert_refusal(technique: Technique) -> Refusal:
-    """Why a technique that declares no effect cannot be switched on."""
-    if technique.kind is Kind.HARDWARE:
-        why = technique.no_effect_reason or "no software switch turns it on"
-        return Refusal("not-applicable", f"is a hardware design: {_decapitalise(why)}")
-    return Refusal(
-        "not-applicable", _capitalise(technique.no_effect_reason) or "declares no effect on a deployment."
-    )
 
 
 def refusals(
@@ -101,120 +60,6 @@ def refusals(
         if found and not every:
             break
     return found
-
-
-def device_refusals(
-    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
-) -> list[Refusal]:
-    """What the device cannot do and what nobody ships for it; the same in every question about this device."""
-    known = own_changes.of_device(situation.hardware, knowledge)
-    key = (technique.slug, changes.get("activation_format"), "weight_format" in changes)
-    if key not in known:
-        known[key] = [
-            *hardware_refusals(technique, changes, situation),
-            *software_refusals(technique, changes, situation, knowledge),
-        ]
-    return list(known[key])
-
-
-def hardware_refusals(
-    technique: Technique, changes: Mapping[str, Any], situation: Situation
-) -> list[Refusal]:
-    """What the device cannot do."""
-    need, device = technique.requires, situation.hardware
-    activation = changes.get("activation_format")
-    narrow = isinstance(activation, str) and activation in ("fp8", "int8", "fp4", "int4")
-    if need == _NO_DEMAND and not narrow:
-        return []
-    code, name_of_device = "unsupported-hardware", text.device(device.name)
-    found = []
-    offered = [name for name, rate in device.flops.items() if rate]
-    wanted = list(need.compute_formats)
-    if narrow and activation not in wanted:
-        wanted.append(str(activation))
-    capability = device.compute_capability
-    for name in wanted:
-        oldest = FIRST_CAPABILITY.get(name)
-        if device.flops.get(name) and capability is not None and oldest and capability < oldest:
-            # Pascal and Volta multiply 8-bit integers in their ordinary units, no faster than 16 bits.
-            since = _CAPABILITY_NAMES[oldest]
-            found.append(
-                Refusal(code, f"{name_of_device} has no {name.upper()} matrix units; {since} was the first.")
-            )
-        elif not device.flops.get(name):
-            known = ", ".join(sorted(offered)) or "none stated"
-            found.append(
-                Refusal(code, f"{name_of_device} has no {name.upper()} matrix units; its rates: {known}.")
-            )
-    if need.sparsity_2_4 and not device.sparsity_2_4:
-        since = f" ({device.architecture.capitalize()})" if capability is not None else ""
-        found.append(
-            Refusal(code, f"{name_of_device}{since} has no units for 2:4 sparsity; Ampere was the first.")
-        )
-    # A user's own device may leave its vendor open ("user"): then nothing is ruled out by it.
-    vendors = [vendor.lower() for vendor in need.vendors]
-    if vendors and device.vendor.lower() not in [*vendors, "user"]:
-        found.append(
-            Refusal(
-                code, f"needs a device of {' or '.join(need.vendors)}; {name_of_device} is {device.vendor}."
-            )
-        )
-    if need.device_classes and device.device_class not in need.device_classes:
-        allowed = ", ".join(need.device_classes)
-        found.append(Refusal(code, f"is made for {allowed}; {name_of_device} is {device.device_class}."))
-    needed = need.min_compute_capability
-    if needed is not None and device.compute_capability is not None and device.compute_capability < needed:
-        family = max((value for value in _CAPABILITY_NAMES if value <= needed), default=None)
-        name = f" ({_CAPABILITY_NAMES[family]})" if family else ""
-        found.append(
-            Refusal(
-                code,
-                f"needs compute capability {needed:g}{name}; {name_of_device} has {device.compute_capability:g}.",
-            )
-        )
-    if need.host_link and not device.host_bytes_per_s:
-        found.append(Refusal(code, f"{name_of_device} has no separate host memory to move data to."))
-    return found
-
-
-# Engines with a path for processors; the vendors in an engine's row are those of its accelerators.
-CPU_ENGINES = frozenset(
-    {
-        "llama.cpp", "ik_llama.cpp", "bitnet.cpp", "rwkv.cpp", "intel-neural-speed", "executorch", "openvino", "ipex-llm",
-        "onnxruntime", "ctranslate2", "hf", "accelerate", "mlc-llm", "plain", "roofline", "exo",
-    }
-)  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def runnable(vendor: str, device_class: str) -> frozenset[str]:
-    """Engines that run on a kind of device."""
-    return frozenset(
-        slug
-        for slug, engine in all_engines().items()
-        if (
-            slug in CPU_ENGINES
-            if device_class == "cpu"
-            else not engine.device_vendors or vendor in engine.device_vendors
-        )
-    )
-
-
-def software_refusals(
-    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
-) -> list[Refusal]:
-    """A technique that only engines for other devices ship."""
-    offered = knowledge.shipped_by(technique.slug)
-    device = situation.hardware
-    able = runnable(device.vendor, device.device_class)
-    if "weight_format" in changes and device.device_class in ("cpu", "apple"):
-        able -= {"hf", "accelerate"}  # their quantized layers are CUDA kernels
-    if not offered or able.intersection(offered):
-        return []
-    kind = "processors" if device.device_class == "cpu" else f"{device.vendor} devices"
-    names = text.listed(list(offered[:3]))
-    verb = "ship" if len(offered) > 1 else "ships"
-    return [Refusal("unsupported-hardware", f"{names} {verb} it, and not for {kind}.")]
 
 
 def use_refusals(
@@ -284,75 +129,6 @@ def _model_text(situation: Situation) -> str:
     if model.is_moe:
         return f"{model.name} ({model.n_experts} experts)"
     return f"{model.name} ({model.heads} query and {model.kv_heads} KV heads)"
-
-
-def _capitalise(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _decapitalise(text: str) -> str:
-    return text if len(text) > 1 and text[1].isupper() else text[:1].lower() + text[1:]
-
-
-OPEN_ENGINES = ("plain", "roofline")
-
-
-def engine_refusals(
-    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
-) -> list[Refusal]:
-    """What the engine in use does not offer; the two model engines `plain` and `roofline` offer everything."""
-    engine = situation.engine
-    if engine.slug in OPEN_ENGINES:
-        return []
-    offered = knowledge.shipped_by(technique.slug)
-    if engine.slug in offered:
-        return []
-    unreadable = format_refusals(changes, situation)
-    if unreadable or not technique.engines:
-        return unreadable
-    if any(
-        engine.slug in knowledge.shipped_by(slug) for slug in knowledge.members.get(technique.mechanism, ())
-    ):
-        return []
-    if not offered:
-        return [
-            Refusal(
-                "not-applicable", f"{text.engine(engine.name)} does not offer it; only research code exists."
-            )
-        ]
-    verb = "do" if len(offered) > 1 else "does"
-    return [
-        Refusal(
-            "not-applicable", f"{text.engine(engine.name)} does not offer it; {', '.join(offered)} {verb}."
-        )
-    ]
-
-
-def format_refusals(changes: Mapping[str, Any], situation: Situation) -> list[Refusal]:
-    """Number formats that the engine cannot load or store."""
-    engine = situation.engine
-    weights, cache = changes.get("weight_format"), changes.get("kv_format")
-    if isinstance(weights, str) and engine.formats:
-        found = find_format(for_engine(weights, engine.format_aliases))
-        if found.family not in engine.formats:
-            known = ", ".join(engine.formats)
-            return [
-                Refusal(
-                    "not-applicable",
-                    f"{text.engine(engine.name)} does not load {found.name}; it loads {known}.",
-                )
-            ]
-    if isinstance(cache, str) and engine.kv_formats and cache not in engine.kv_formats:
-        kept = find_format(for_engine(cache, engine.format_aliases, "kv"), "kv", "kv_format")
-        if kept.slug not in engine.kv_formats:
-            known = ", ".join(engine.kv_formats)
-            return [
-                Refusal(
-                    "not-applicable",
-                    f"{text.engine(engine.name)} does not keep its cache in {kept.name}; it has {known}.",
-                )
-            ]
-    return []
 
 
 def missing_base(technique: Technique, knowledge: Knowledge, in_place: frozenset[str]) -> Refusal | None:

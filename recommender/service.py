@@ -13,7 +13,8 @@ from recommender.assess import Assessments, assess
 from recommender.errors import InvalidQuestion
 from recommender.knowledge import Knowledge, load_knowledge
 from recommender.question import Question
-from recommender.rules import first, matches_level
+from recommender.refusals import first
+from recommender.rules import matches_level
 from recommender.situation import Situation, resolve
 
 
