@@ -45,13 +45,15 @@ def scenarios(seed: int) -> list[dict]:
     ]
     return [
         {
-            "hardware": draw.choice(hardware),
+            "hardware": (device := draw.choice(hardware)),
             "model": draw.choice(models),
             "devices": draw.choice([1, 1, 2, 4]),
             "batch": draw.randint(1, 128),
             "input_tokens": draw.randint(16, 8192),
             "output_tokens": draw.randint(16, 1024),
-            "engine": draw.choice(["plain", "vllm", "sglang", "tensorrt-llm"]),
+            "engine": draw.choice(
+                ["plain", "vllm", "sglang", "plain" if device == "mi300x" else "tensorrt-llm"]
+            ),
             "objective": draw.choice(["latency", "tpot", "throughput", "ttft"]),
         }
         for _ in range(5000)

@@ -120,7 +120,7 @@ def situation_of(found: conditions.Conditions, variant: variants.Variant) -> Sit
         output_tokens=found.output_tokens,
         engine=found.engine,
     )
-    situation = resolve(question, Knowledge(techniques={}))
+    situation = resolve(question, Knowledge(techniques={}), any_engine=True)
     engine = situation.engine
     if found.engine_year and not engine.year:
         engine = replace(engine, year=found.engine_year)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
-from costmodel.catalogue import all_engines
 from recommender import own_changes, text
+from recommender.engines import runnable
 from recommender.knowledge import Knowledge
 from recommender.refusals import Refusal
 from recommender.situation import Situation
@@ -94,29 +93,6 @@ def hardware_refusals(
     if need.host_link and not device.host_bytes_per_s:
         found.append(Refusal(code, f"{name_of_device} has no separate host memory to move data to."))
     return found
-
-
-# Engines with a path for processors; the vendors in an engine's row are those of its accelerators.
-CPU_ENGINES = frozenset(
-    {
-        "llama.cpp", "ik_llama.cpp", "bitnet.cpp", "rwkv.cpp", "intel-neural-speed", "executorch", "openvino", "ipex-llm",
-        "onnxruntime", "ctranslate2", "hf", "accelerate", "mlc-llm", "plain", "roofline", "exo",
-    }
-)  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def runnable(vendor: str, device_class: str) -> frozenset[str]:
-    """Engines that run on a kind of device."""
-    return frozenset(
-        slug
-        for slug, engine in all_engines().items()
-        if (
-            slug in CPU_ENGINES
-            if device_class == "cpu"
-            else not engine.device_vendors or vendor in engine.device_vendors
-        )
-    )
 
 
 def software_refusals(

@@ -7,12 +7,11 @@ from typing import Any
 
 from costmodel.formats import find_format, for_engine
 from recommender import text
+from recommender.engines import OPEN_ENGINES
 from recommender.knowledge import Knowledge
 from recommender.refusals import Refusal
 from recommender.situation import Situation
 from taxonomy.model import Technique
-
-OPEN_ENGINES = ("plain", "roofline")
 
 
 def engine_refusals(

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from costmodel.specs import Engine, Hardware
 from recommender.answer import Json, plain
 from recommender.effects import Fields
+from recommender.engines import runs_on, usual_engine
 from recommender.errors import InvalidQuestion
 from recommender.feasibility import kernel_of
 from recommender.knowledge import Knowledge
@@ -53,7 +53,7 @@ def fit(given: Mapping[str, Any], knowledge: Knowledge | None = None, *, top: in
     named = asked.get("engine")
     question = Question.from_mapping({**asked, "hardware": asked.get("hardware") or "h100-sxm"})
     known = knowledge or Knowledge(techniques={})
-    situation = resolve(question, known)
+    situation = resolve(question, known, any_engine=anywhere)
     from costmodel.catalogue import all_engines, all_hardware
 
     devices = list(all_hardware().values()) if anywhere else [situation.hardware]
@@ -61,7 +61,7 @@ def fit(given: Mapping[str, Any], knowledge: Knowledge | None = None, *, top: in
     nearest: Json | None = None
     for hardware in devices:
         engine = situation.engine if named else usual_engine(hardware, all_engines())
-        if engine.device_vendors and not _vendor_ok(hardware, engine):
+        if not runs_on(engine, hardware):
             continue
         for option in options_on(replace(situation, hardware=hardware, engine=engine), question):
             if option["reaches"]:
@@ -94,18 +94,6 @@ def fit(given: Mapping[str, Any], knowledge: Knowledge | None = None, *, top: in
             ],
         }
     )
-
-
-def _vendor_ok(hardware: Hardware, engine: Engine) -> bool:
-    return hardware.vendor.lower() in [vendor.lower() for vendor in engine.device_vendors]
-
-
-def usual_engine(hardware: Hardware, engines: Mapping[str, Engine]) -> Engine:
-    """What people serve with on such a device."""
-    if hardware.device_class in ("cpu", "apple", "edge", "apu"):
-        return engines["llama.cpp"]
-    vllm = engines["vllm"]
-    return vllm if not vllm.device_vendors or _vendor_ok(hardware, vllm) else engines["plain"]
 
 
 def options_on(situation: Situation, question: Question) -> Iterator[Json]:

@@ -13,7 +13,7 @@ from recommender import assemble, effects, explain, rank, stack
 from recommender.answer import Json, Recommendation
 from recommender.assess import Assessment, Assessments, spread_of, trust
 from recommender.effects import Fields
-from recommender.engine_rules import OPEN_ENGINES
+from recommender.engines import OPEN_ENGINES
 from recommender.knowledge import Knowledge
 from recommender.pricing import Priced, price
 from recommender.stack import Part

@@ -10,6 +10,7 @@ from typing import Any
 from costmodel.specs import Engine, Hardware, Model, Workload
 from recommender import effects, text
 from recommender.effects import Fields
+from recommender.engines import check_runs
 from recommender.errors import InvalidQuestion
 from recommender.knowledge import Knowledge
 from recommender.question import Question
@@ -55,8 +56,10 @@ class Situation:
         return f"one {name}" if count == 1 else f"{count} x {name}"
 
 
-def resolve(question: Question, knowledge: Knowledge) -> Situation:
+def resolve(question: Question, knowledge: Knowledge, *, any_engine: bool = False) -> Situation:
     """Find what the question names and build the baseline.
+
+    An engine that does not run on the device is refused, unless `any_engine`: reported figures are priced as reported.
 
     Raises
     ------
@@ -68,6 +71,8 @@ def resolve(question: Question, knowledge: Knowledge) -> Situation:
     model = find_model(question.model)
     question = as_stored(question, model.spec)
     engine = find_engine(question.engine)
+    if not any_engine:
+        check_runs(engine.spec, hardware.spec)
     workload = Workload(
         batch=question.batch,
         input_tokens=question.input_tokens,

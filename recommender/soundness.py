@@ -7,8 +7,10 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from costmodel.catalogue import all_engines, all_hardware
 from recommender.answer import GAIN_METRICS, REJECTION_CODES, Answer
 from recommender.assess import Assessments
+from recommender.engines import runs_on
 from recommender.feasibility import weight_bits
 from recommender.knowledge import Knowledge
 
@@ -37,7 +39,6 @@ def random_scenario(draw: random.Random, hardware: Sequence[str], models: Sequen
         "batch": draw.choice([1, 1, 2, 8, 16, 64, 256, 1024]),
         "input_tokens": draw.choice([1, 64, 512, 1024, 4096, 32768, 200_000]),
         "output_tokens": draw.choice([1, 16, 128, 512, 4096]),
-        "engine": draw.choice(ENGINES),
         "objective": draw.choice(OBJECTIVES),
         "weight_format": draw.choice(
             ["fp16", "fp16", "fp16", "int8", "int4", "fp8", "gguf-q4_k_m", "4.5bpw"]
@@ -59,6 +60,8 @@ def random_scenario(draw: random.Random, hardware: Sequence[str], models: Sequen
         scenario["using"] = draw.sample(
             ["awq", "flashattention", "paged-attention", "spec-decode", "fp8-kv"], 2
         )
+    device = all_hardware()[scenario["hardware"]]
+    scenario["engine"] = draw.choice([slug for slug in ENGINES if runs_on(all_engines()[slug], device)])
     return scenario
 
 
