@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from recommender import explain, rank, rules
+from recommender import caveats, explain, rank, rules
 from recommender.answer import GAIN_METRICS, Json, Recommendation
 from recommender.assess import Assessment, Assessments
+from recommender.engines import OPEN_ENGINES
+from recommender.feasibility import weight_bits
 from recommender.knowledge import RESEARCH_CODE, Knowledge
 from taxonomy.model import Lossless, Technique
 
@@ -28,7 +30,9 @@ def groups(assessments: Assessments) -> list[list[Assessment]]:
     for members in knowledge.members.values():
         accepted = [assessments.items[slug] for slug in members if assessments.items[slug].accepted]
         leaders: list[list[Assessment]] = []
-        for item in sorted(accepted, key=lambda item: knowledge.evidence_rank(item.slug)):
+        for item in sorted(
+            accepted, key=lambda item: (readiness_of(item, assessments), *knowledge.evidence_rank(item.slug))
+        ):
             home = next((group for group in leaders if alike(group[0], item)), None)
             if home is None:
                 leaders.append([item])
@@ -36,6 +40,16 @@ def groups(assessments: Assessments) -> list[list[Assessment]]:
                 home.append(item)
         found += leaders
     return found
+
+
+def readiness(engines: Iterable[str], asked: str) -> int:
+    """0: the engine asked for ships it (`plain`: some engine does); 1: only other engines do; 2: only research code."""
+    names = set(engines) - {RESEARCH_CODE}
+    return 2 if not names else 0 if asked in names or asked in OPEN_ENGINES else 1
+
+
+def readiness_of(item: Assessment, assessments: Assessments) -> int:
+    return readiness(assessments.knowledge.shipped_by(item.slug), assessments.situation.engine.slug)
 
 
 def alike(a: Assessment, b: Assessment) -> bool:
@@ -139,11 +153,11 @@ def _same_name(text: str, slug: str) -> bool:
     return bool(text) and slug.split("-")[0] in text.lower().replace(" ", "-")
 
 
-def quality(slugs: Sequence[str], knowledge: Knowledge) -> Json:
+def quality(techniques: Sequence[Technique], knowledge: Knowledge) -> Json:
     """Whether outputs stay the same, and the quality figures reported."""
     reported = [
         {
-            "technique": slug,
+            "technique": technique.slug,
             "metric": row["metric"],
             "value": row["value"],
             "unit": row["unit"],
@@ -152,11 +166,11 @@ def quality(slugs: Sequence[str], knowledge: Knowledge) -> Json:
             "paper_id": row["paper_id"],
             "locator": row["locator"],
         }
-        for slug in slugs
-        for row in knowledge.evidence.get(slug, ())
+        for technique in techniques
+        for row in knowledge.evidence.get(technique.slug, ())
         if row["metric"] in ("ppl_delta", "accuracy_delta") and not row["suspect"]
     ]
-    lossless = all(knowledge.techniques[slug].lossless is Lossless.YES for slug in slugs)
+    lossless = all(technique.lossless is Lossless.YES for technique in techniques)
     return {"lossless": lossless, "reported": reported[:MAX_EVIDENCE]}
 
 
@@ -187,16 +201,16 @@ def single(
     technique, slugs = item.technique, [member.slug for member in group]
     makes_it_fit = not assessments.baseline_fits
     loss = rules.largest_reported_loss(item.slug, knowledge)
-    caveats = explain.caveats(
+    remarks = caveats.of_technique(
         technique,
-        assessments.priced,
-        item.index,
-        gain=item.gain,
-        break_even=break_even,
+        declared=knowledge.techniques[item.slug],
+        model=assessments.situation.model,
         engine=assessments.situation.engine,
         shipped=knowledge.shipped_by(item.slug),
         loss=loss,
-        makes_it_fit=makes_it_fit,
+    )
+    remarks += caveats.of_times(
+        assessments.priced, item.index, gain=item.gain, break_even=break_even, makes_it_fit=makes_it_fit
     )
     return Recommendation(
         rank=number,
@@ -218,16 +232,16 @@ def single(
             gain=item.gain,
             makes_it_fit=makes_it_fit,
         ),
-        caveats=tuple(caveats),
+        caveats=tuple(remarks),
         break_even=break_even,
-        quality=quality([item.slug], knowledge),
+        quality=quality([technique], knowledge),
         training=technique.training.value,
         engines=engines(member.technique for member in group),
         members=tuple(slugs),
         papers=papers(slugs, knowledge),
         evidence=evidence(slugs, assessments),
         mechanism=technique.mechanism,
-        rank_discount=min(discount([slug], knowledge) for slug in slugs),
+        rank_discount=min(discount([member.technique], knowledge) for member in group),
         meets_slo=meets_slo(assessments, item.index),
         member_gains={member.slug: member.gain for member in group},
     )
@@ -250,37 +264,58 @@ def depends_on_workload(technique: Technique) -> bool:
     return copies or bool(fields & {"prompt_kept", "cascade_share", "output_kept"})
 
 
-def discount(slugs: Iterable[str], knowledge: Knowledge) -> float:
+def discount(techniques: Iterable[Technique], knowledge: Knowledge) -> float:
     """The techniques' discounts together."""
     return sum(
         rank.discount(
-            shipped=bool(knowledge.shipped_by(slug)),
-            lossless=knowledge.techniques[slug].lossless.value,
-            training=knowledge.techniques[slug].training.value,
+            shipped=bool(knowledge.shipped_by(technique.slug)),
+            lossless=technique.lossless.value,
+            training=technique.training.value,
         )
-        + (WORKLOAD_DEPENDENT if depends_on_workload(knowledge.techniques[slug]) else 0.0)
-        for slug in slugs
+        + (WORKLOAD_DEPENDENT if depends_on_workload(technique) else 0.0)
+        for technique in techniques
     )
 
 
-def sort_key(item: Recommendation, metric: str) -> tuple[Any, ...]:
-    """Best first: latency targets kept, then the low end of the gain's interval, discounted (see rank.discount).
+def change_size(item: Recommendation) -> float:
+    """How much a technique that makes the model fit changes its answers, in steps of the weights' width.
 
-    What gains less than nothing (it only makes the model fit) comes after everything that gains. Where the model does
-    not fit, the smallest changes that make it fit come first and plans of several after them.
+    0: nothing; 0.5: a cache of 8 bits; 1: weights of 8 bits; 2: of 4 bits, or a cache of fewer than 8; 3: of 3 bits;
+    4: of 2 bits, and whatever is known to change what the model answers. The same steps as in `feasibility.Change`.
+    """
+    if item.quality["lossless"]:
+        return 0
+    sizes = []
+    weights, cache = item.deployment.get("weight_format"), item.deployment.get("kv_format")
+    if weights is not None:
+        bits = weight_bits(weights)
+        sizes.append(1.0 if bits > 6.6 else 2.0 if bits > 3.9 else 3.0 if bits > 2.75 else 4.0)
+    if cache is not None:
+        sizes.append(0.5 if weight_bits(cache, "kv") >= 8 else 2.0)
+    return max(sizes, default=2.0 if item.rank_discount < rank.CHANGES_ANSWERS else 4.0)
+
+
+def sort_key(item: Recommendation, metric: str, engine: str) -> tuple[Any, ...]:
+    """Best first: latency targets kept, then what the engine ships, then the low end of the gain's interval, discounted
+    (see rank.discount).
+
+    Where the model does not fit, the smallest change to what the model answers that makes it fit comes first (see
+    `change_size`), then the objective decides; plans of several come after single techniques, and what makes it fit
+    at the price of time (weights in host memory) last.
     """
     bounds = item.gain_interval[metric]
     low = bounds[0] if bounds else 0.0
     value = item.gain[metric] or 0.0
     sure = low * math.exp(-item.rank_discount)
-    research = not any(entry["name"] != RESEARCH_CODE for entry in item.engines)
-    slow = metric == "memory" and (item.gain["latency"] or 0.0) < SLOWEST
+    shipping = [entry["name"] for entry in item.engines if entry["technique"] in item.techniques]
+    slow = (metric == "memory" or item.makes_it_fit) and (item.gain["latency"] or 0.0) < SLOWEST
     return (
         item.meets_slo is False,
-        value < 1,
+        value < 1 and not item.makes_it_fit,
         slow,
         item.makes_it_fit and len(item.techniques) > 1,
-        research,
+        change_size(item) if item.makes_it_fit else 0,
+        0 if item.kind == "plan" else readiness(shipping, engine),
         -round(sure, 9),
         len(item.techniques),
         item.techniques,

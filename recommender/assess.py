@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recommender import explain, own_changes, rank, refusals, rules
+from recommender import explain, for_model, own_changes, rank, refusals, rules
 from recommender.answer import GAIN_METRICS
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
@@ -66,10 +66,17 @@ class Assessments:
     candidates: list[Fields]
     in_place: frozenset[str]  # techniques and mechanisms in use, by the user's word or built into the engine
     items: dict[str, Assessment] = field(default_factory=dict)
+    adapted: Mapping[str, Technique] = field(
+        default_factory=dict
+    )  # techniques that ask for less of this model
 
     @property
     def baseline_fits(self) -> bool:
         return bool(self.priced.fits[0])
+
+    def technique(self, slug: str) -> Technique:
+        """A technique as it is for this model."""
+        return self.adapted.get(slug) or self.knowledge.techniques[slug]
 
     @property
     def metric(self) -> str:
@@ -141,6 +148,7 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         priced=priced,
         candidates=candidates,
         in_place=in_place,
+        adapted=for_model.adapted(changes, situation.model, knowledge),
     )
     outcomes = [found.outcome(i, gains[i], spreads[i]) for i in range(len(candidates))]
     unfit = {
@@ -153,7 +161,7 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         if not technique.effects:
             found.items[slug] = inert(technique, knowledge, unfit.get(0))
             continue
-        i = index[slug]
+        i, technique = index[slug], found.adapted.get(slug, technique)
         against = rules.refusals(technique, changes[slug], situation, knowledge, in_place, unfit=unfit.get(i))
         if outcomes[i] == "no-gain" and not against:
             base = rules.missing_base(technique, knowledge, in_place)

@@ -6,12 +6,11 @@ the same sentence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from recommender import text
 from recommender.pricing import Priced
-from taxonomy.model import Lossless, Technique, Training
 
 # A term below this share of a step does not decide anything and is not worth a number.
 WORTH_SAYING = 0.015
@@ -162,13 +161,18 @@ def why(
             f"Memory goes from {text.bytes_(priced.at('total_bytes', 0))} to {text.bytes_(total)}, "
             f"so it fits with {text.bytes_(max(available - total, 0.0))} to spare."
         )
-    if objective == "memory":
-        if not makes_it_fit:
-            sentences.append(
-                f"Memory goes from {text.bytes_(priced.at('total_bytes', 0))} "
-                f"to {text.bytes_(priced.at('total_bytes', index))}."
-            )
+        if objective != "memory":
+            phase = phase_of(objective, priced, index)
+            prompt, token = priced.at("ttft_s", index), priced.at("tpot_s", index)
+            what = f"The prompt then takes {text.seconds(prompt)}" if phase == "prefill" else ""
+            what = what or f"A token then takes {text.seconds(token)}"
+            sentences.append(f"{what}, {bound_text(priced, phase, index)}.")
         return " ".join(sentences)
+    if objective == "memory":
+        return (
+            f"Memory goes from {text.bytes_(priced.at('total_bytes', 0))} "
+            f"to {text.bytes_(priced.at('total_bytes', index))}."
+        )
     phase = phase_of(objective, priced)
     what, unit = (
         ("The prompt", "time to the first token") if phase == "prefill" else ("Decoding", "time per token")
@@ -219,69 +223,3 @@ def untouched(priced: Priced, phase: str, index: int) -> str:
         if total > 0 and before >= WORTH_CAPPING * total and abs(after - before) < WORTH_SAYING * total
     ]
     return text.listed([f"{name} ({text.percent(share)})" for share, name in sorted(alone, reverse=True)[:2]])
-
-
-def caveats(
-    technique: Technique,
-    priced: Priced,
-    index: int,
-    *,
-    gain: Mapping[str, float | None],
-    break_even: Mapping[str, Any],
-    engine: Any,
-    shipped: Sequence[str],
-    loss: float | None,
-    makes_it_fit: bool,
-) -> list[str]:
-    """What a careful engineer would add."""
-    found = []
-    if technique.lossless is Lossless.APPROX:
-        reported = f" ({loss:g} points reported)" if loss is not None else ""
-        found.append(f"Changes outputs a little{reported}; check quality on your task.")
-    elif technique.lossless is Lossless.NO:
-        reported = f" ({loss:g} points reported)" if loss is not None else ""
-        found.append(f"Changes what the model answers{reported}; evaluate before use.")
-    if technique.training is not Training.NONE:
-        found.append(_TRAINING[technique.training])
-    tpot, ttft, latency = gain["tpot"], gain["ttft"], gain["latency"]
-    if makes_it_fit and latency is not None and latency < 1:
-        found.append(
-            f"Not a speed-up: {text.seconds(priced.at('tpot_s', index))} per token, "
-            f"bound by {text.term(bottleneck(priced, 'decode', index)[0])}."
-        )
-    if ttft is not None and ttft < 0.98:
-        found.append(f"The prompt takes {_longer(1 / ttft)}.")
-    if tpot is not None and tpot < 0.98 and not (makes_it_fit and latency is not None and latency < 1):
-        found.append(f"Each token takes {_longer(1 / tpot)}.")
-    if break_even.get("batch"):
-        asked = float(priced.estimate.workload.batch)
-        if break_even["batch"] > asked:
-            found.append(f"Stops paying at batch {break_even['batch']:,}.")
-        else:
-            found.append(f"Starts paying at batch {break_even['batch']:,}.")
-    if break_even.get("acceptance_rate"):
-        found.append(
-            f"Pays only where more than {text.percent(break_even['acceptance_rate'])} of drafts are accepted."
-        )
-    if not shipped:
-        found.append("No serving engine is known to ship it; expect research code.")
-    elif engine.slug not in ("plain", "roofline") and engine.slug not in shipped:
-        verb = "have" if len(shipped) > 1 else "has"
-        found.append(
-            f"{text.engine(engine.name)} does not ship it as far as we know; {text.listed(list(shipped[:3]))} {verb} it."
-        )
-    if technique.hurts_when:
-        found.append(f"Hurts with {technique.hurts_when.rstrip('.')}.")
-    return found
-
-
-def _longer(ratio: float) -> str:
-    """A slowdown: percent while it is small, a factor beyond."""
-    return f"{text.percent(ratio - 1)} longer" if ratio < 2 else f"{ratio:.1f} times as long"
-
-
-_TRAINING = {
-    Training.CALIBRATION: "Needs a calibration run, unless a converted checkpoint exists.",
-    Training.FINETUNE: "Needs fine-tuning, unless a trained checkpoint exists.",
-    Training.PRETRAIN: "Needs pre-training.",
-}

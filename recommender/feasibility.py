@@ -12,6 +12,7 @@ import numpy as np
 from recommender import text
 from recommender.answer import Json
 from recommender.effects import Fields
+from recommender.for_model import native_format
 from recommender.pricing import Priced, price
 from recommender.situation import Situation
 
@@ -25,6 +26,7 @@ WEIGHT_STEPS: tuple[tuple[str, str, str], ...] = (
 KV_STEP = ("fp8", "8-bit KV cache")
 DEVICE_STEPS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 HOST_MARGIN = 1.01
+PUBLISHED = 0.1  # the publisher's own narrow format is a smaller change than any other
 HOST_OVERLAP = 0.5  # share of the transfer that copying the next layer early hides, at best
 MAX_SHOWN = 12
 
@@ -38,18 +40,20 @@ class Change:
     devices: int
     batch: int
     input_tokens: int
-    weights: int = 0  # step of WEIGHT_STEPS, 0: as they are
+    weights: float = 0.0  # step of WEIGHT_STEPS, 0: as they are, PUBLISHED: as their publisher ships them
     cache: int = 0  # 1: KV cache in 8 bits
     host_share: float = 0.0
+    kept: float = 1.0  # share of the asked sequences or prompt tokens that is left
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Cheapest first: no new device before new ones, a small loss of quality before a large one.
+        """Cheapest first: no new device before new ones; a small loss of quality or load before a large one.
 
-        What moves weights to the host costs nothing to buy and everything to use, so it comes last.
+        Half the load counts as much as one step of the weights' width, an 8-bit cache as half of one. What moves
+        weights to the host costs nothing to buy and everything to use, so it comes last.
         """
-        shrunk = -self.batch * self.input_tokens
-        return (self.host_share > 0, self.devices, self.weights + 0.5 * self.cache, shrunk, self.host_share)
+        size = self.weights + 0.5 * self.cache + (1.0 / self.kept - 1.0)
+        return (self.host_share > 0, self.devices, size, self.host_share)
 
     def beats(self, other: Change) -> bool:
         """Whether it asks for no more than the other in any respect."""
@@ -69,7 +73,7 @@ def explore(situation: Situation, baseline: Priced) -> Json:
     Formats on the devices at hand, more devices, weights in host memory, a smaller batch, a shorter prompt.
     """
     total, available = baseline.at("total_bytes", 0), baseline.at("available_bytes", 0)
-    changes = candidates(situation)
+    changes = candidates(situation, baseline)
     priced = price_changes(situation, changes)
     changes, priced = with_host_memory(situation, changes, priced)
     fitting = sorted(
@@ -95,14 +99,18 @@ def whole(value: float) -> int | None:
     return int(value) if math.isfinite(value) and value < 1e6 else None
 
 
-def candidates(situation: Situation) -> list[Change]:
+def candidates(situation: Situation, baseline: Priced) -> list[Change]:
     """Formats × KV × devices, and the workload made smaller; the host comes in `with_host_memory`."""
     question = situation.question
     bits = weight_bits(situation.base["weight_format"])
-    weights: list[tuple[int, Fields, str]] = [(0, {}, "")]
-    for step, (fmt, words, _) in enumerate(WEIGHT_STEPS, start=1):
+    weights: list[tuple[float, Fields, str]] = [(0, {}, "")]
+    native = native_format(situation.model)
+    if native is not None and native.bits_per_weight < bits:
+        own: Fields = {"weight_format": native.slug, "weight_kernel": "tuned"}
+        weights.append((PUBLISHED, own, published_words(native.slug)))
+    for number, (fmt, words, _) in enumerate(WEIGHT_STEPS, start=1):
         if weight_bits(fmt) < bits:
-            weights.append((step, {"weight_format": fmt, "weight_kernel": kernel_of(fmt)}, words))
+            weights.append((number, {"weight_format": fmt, "weight_kernel": kernel_of(fmt)}, words))
     cache: list[tuple[int, Fields, str]] = [(0, {}, "")]
     if weight_bits(situation.base["kv_format"], "kv") > 8:
         cache.append((1, {"kv_format": KV_STEP[0]}, KV_STEP[1]))
@@ -133,20 +141,35 @@ def candidates(situation: Situation) -> list[Change]:
                             cache=kv_step,
                         )
                     )
-    for batch in smaller(question.batch):
-        found.append(replace(plain, words=(f"batch {batch:,}",), batch=batch))
+    largest = baseline.at("max_batch", 0)
+    exact = [int(largest)] if 1 <= largest < question.batch else []
+    for batch in [*exact, *smaller(question.batch)]:
+        told = f"batch {batch:,} instead of {question.batch:,}"
+        found.append(replace(plain, words=(told,), batch=batch, kept=batch / question.batch))
     for tokens in smaller(question.input_tokens, least=64):
-        found.append(replace(plain, words=(f"prompts of {tokens:,} tokens",), input_tokens=tokens))
+        told = f"prompts of {tokens:,} tokens instead of {question.input_tokens:,}"
+        found.append(replace(plain, words=(told,), input_tokens=tokens, kept=tokens / question.input_tokens))
     return found
+
+
+def published_words(slug: str) -> str:
+    return f"the published {slug} weights"
 
 
 def smaller(value: int, least: int = 1) -> list[int]:
-    """Halves of a number, largest first."""
-    found = []
-    while value // 2 >= least:
-        value //= 2
-        found.append(value)
-    return found
+    """Nine tenths, eight tenths … half of a number in two digits, then halves; largest first."""
+    found = [round_down(value * tenths / 10) for tenths in (9, 8, 7, 6, 5)]
+    half = found[-1]
+    while half // 2 >= least:
+        half //= 2
+        found.append(half)
+    return [each for each in dict.fromkeys(found) if least <= each < value]
+
+
+def round_down(value: float) -> int:
+    """Two significant digits: 1843.2 → 1800."""
+    unit = 10 ** max(0, len(str(int(value))) - 2)
+    return int(value // unit * unit)
 
 
 def device_counts(given: int) -> list[int]:
@@ -235,25 +258,34 @@ def entry(situation: Situation, change: Change, priced: Priced, i: int) -> Json:
         "e2e_ms": priced.at("e2e_s", i) * 1e3,
         "throughput_tok_s": priced.at("throughput_tok_s", i),
         "added_price_usd": price_usd,
-        "caveat": caveat(change, priced, i),
+        "caveat": caveat(change, priced, i, situation.question.devices),
     }
 
 
-def caveat(change: Change, priced: Priced, i: int) -> str:
+def caveat(change: Change, priced: Priced, i: int, given: int) -> str:
     """The one thing to know before choosing it."""
     if change.host_share:
         return f"every token waits for the host link: {text.seconds(priced.at('tpot_s', i))} per token"
     if change.weights >= 3:
         return "quality falls noticeably; check on your task"
-    if change.weights or change.cache:
+    if change.weights >= 1 or change.cache:
         return "small loss of quality"
+    if change.weights:
+        return "as published, so no loss"
+    least = whole(priced.at("min_devices", i))
+    if least is not None and least < change.devices and change.kept == 1.0 and change.devices > given:
+        return f"{least} would hold it, but a model is not split evenly over {least}"
     return ""
 
 
 def formats_table(situation: Situation, changes: Sequence[Change], priced: Priced) -> list[Json]:
     """Per width of the weights: whether it fits on the devices at hand, and on how many it would."""
     rows = []
-    for step, (fmt, words, training) in enumerate(WEIGHT_STEPS, start=1):
+    steps: list[tuple[float, tuple[str, str, str]]] = list(enumerate(WEIGHT_STEPS, start=1))
+    native = native_format(situation.model)
+    if native is not None:
+        steps.insert(0, (PUBLISHED, (native.slug, published_words(native.slug), "none")))
+    for step, (fmt, words, training) in steps:
         i = next(
             (
                 k
@@ -283,10 +315,24 @@ def formats_table(situation: Situation, changes: Sequence[Change], priced: Price
     return rows
 
 
+def shortest_ways(found: Mapping[str, Any], situation: Situation) -> str:
+    """The first change that makes it fit on the devices at hand, and the next one that is as small; else more devices."""
+    changes = found["changes"]
+    at_hand = [way for way in changes if way["devices"] == situation.question.devices]
+    own = [way for way in at_hand if "host_weight_share" not in way["deployment"]]
+    ways = own or [way for way in changes if way not in at_hand] or at_hand
+    said = [way["change"] for way in ways[:1]]
+    said += [way["change"] for way in ways[1:2] if own and not way["caveat"].startswith("quality")]
+    native = native_format(situation.model)
+    if native is not None and said and said[0] == published_words(native.slug):
+        said = [f"{said[0]} (--weights {native.slug})"]
+    return " or ".join(said)
+
+
 def sentence(found: Mapping[str, Any], situation: Situation) -> str:
     """What lacks, in bytes, in one sentence."""
     return (
-        f"Needs {text.bytes_(found['needed_bytes'])}, {situation.devices_text} "
+        f"needs {text.bytes_(found['needed_bytes'])}, {situation.devices_text} "
         f"{'holds' if situation.question.devices == 1 else 'hold'} {text.bytes_(found['available_bytes'])}: "
         f"{text.bytes_(found['lacking_bytes'])} too many."
     )

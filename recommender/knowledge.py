@@ -65,6 +65,11 @@ class Knowledge:
         )
 
     @cached_property
+    def trained(self) -> tuple[str, ...]:
+        """Active techniques of which somebody published trained weights for some models."""
+        return tuple(slug for slug in self.active if self.techniques[slug].checkpoints)
+
+    @cached_property
     def inert(self) -> tuple[str, ...]:
         """Techniques that declare none and say why."""
         return tuple(slug for slug, technique in self.techniques.items() if not technique.effects)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recommender import assemble, effects, explain, rank, stack
+from recommender import assemble, caveats, effects, explain, rank, stack
 from recommender.answer import Json, Recommendation
 from recommender.assess import Assessment, Assessments, spread_of, trust
 from recommender.effects import Fields
@@ -169,7 +169,7 @@ def _score(item: Assessment, metric: str) -> float:
 
 def _worth(item: Assessment, metric: str, knowledge: Knowledge) -> float:
     """The score by which a part is chosen: its gain less its discount."""
-    return _score(item, metric) - assemble.discount([item.slug], knowledge)
+    return _score(item, metric) - assemble.discount([item.technique], knowledge)
 
 
 def part_of(item: Assessment, metric: str, knowledge: Knowledge, in_place: frozenset[str]) -> Part:
@@ -195,7 +195,7 @@ def part_of(item: Assessment, metric: str, knowledge: Knowledge, in_place: froze
         training=item.technique.training.value,
         lossless=item.technique.lossless.value,
         score=_worth(item, metric, knowledge),
-        discount=assemble.discount([item.slug], knowledge),
+        discount=assemble.discount([item.technique], knowledge),
         trust=trust(item.slug, knowledge),
         engines=frozenset(knowledge.shipped_by(item.slug)),
         excludes=frozenset(excludes - {item.slug}),
@@ -208,17 +208,30 @@ def members_of(names: set[str], knowledge: Knowledge) -> set[str]:
     return {slug for name in names for slug in (knowledge.members.get(name) or (name,))}
 
 
+def slugs_of(planned: Planned, index: int) -> list[str]:
+    return [planned.parts[i].slug for i in planned.sets[index]]
+
+
+def deployed(planned: Planned, index: int, assessments: Assessments) -> tuple[int, ...]:
+    """The parts of a plan in the order one would deploy them; where the model does not fit, what makes room first."""
+    order = stack.deployment_order(planned.parts, planned.sets[index])
+    if assessments.baseline_fits:
+        return order
+    return tuple(
+        sorted(order, key=lambda i: -(assessments.items[planned.parts[i].slug].gain["memory"] or 1.0))
+    )
+
+
 def steps(planned: Planned, index: int, assessments: Assessments) -> list[Json]:
     """The plan in the order one would deploy it, with the gain of each step on top of those before it."""
-    knowledge = assessments.knowledge
-    order = stack.deployment_order(planned.parts, planned.sets[index])
+    order = deployed(planned, index, assessments)
     positions = {chosen: i for i, chosen in enumerate(planned.sets)}
     before: dict[str, float] | None = planned.priced.metrics_at(0)
     found = []
     for length in range(1, len(order) + 1):
         prefix = tuple(sorted(order[:length]))
         slug = planned.parts[order[length - 1]].slug
-        technique = knowledge.techniques[slug]
+        technique = assessments.technique(slug)
         position = positions.get(prefix)
         marginal: Mapping[str, float | None] | None = None
         after = None if position is None else planned.priced.metrics_at(position + 1)
@@ -242,12 +255,14 @@ def steps(planned: Planned, index: int, assessments: Assessments) -> list[Json]:
     return found
 
 
-def recommendation(planned: Planned, index: int, assessments: Assessments) -> Recommendation:
+def recommendation(
+    planned: Planned, index: int, assessments: Assessments, break_even: Mapping[str, Any]
+) -> Recommendation:
     """One plan as an entry of the answer."""
     knowledge, question = assessments.knowledge, assessments.situation.question
-    order = stack.deployment_order(planned.parts, planned.sets[index])
+    order = deployed(planned, index, assessments)
     slugs = [planned.parts[i].slug for i in order]
-    techniques = [knowledge.techniques[slug] for slug in slugs]
+    techniques = [assessments.technique(slug) for slug in slugs]
     changes = planned.candidates[index]
     gain = {name: rank.number(column[index]) for name, column in planned.gains.items()}
     makes_it_fit = not assessments.baseline_fits
@@ -259,18 +274,21 @@ def recommendation(planned: Planned, index: int, assessments: Assessments) -> Re
         (technique.training.value for technique in techniques), key=lambda name: stack.TRAINING_STEP[name]
     )
     phases = {technique.phase.value for technique in techniques}
-    caveats = [
-        f"{technique.name}: changes outputs{' a little' if technique.lossless.value == 'approx' else ''}."
-        for technique in techniques
-        if technique.lossless.value != "yes"
-    ]
-    caveats += [
-        f"{technique.name}: hurts with {technique.hurts_when.rstrip('.')}."
-        for technique in techniques
-        if technique.hurts_when
-    ]
+    remarks = caveats.of_times(
+        planned.priced, index + 1, gain=gain, break_even=break_even, makes_it_fit=makes_it_fit
+    )
+    for technique in techniques:
+        own = caveats.of_technique(
+            technique,
+            declared=knowledge.techniques[technique.slug],
+            model=assessments.situation.model,
+            engine=assessments.situation.engine,
+            shipped=knowledge.shipped_by(technique.slug),
+            loss=knowledge.losses.get(technique.slug),
+        )
+        remarks += [f"{technique.name}: {line[:1].lower()}{line[1:]}" for line in own]
     if len(slugs) > 1:
-        caveats.append("The gain of the whole was computed, not measured together.")
+        remarks.append("The gain of the whole was computed, not measured together.")
     prices = stack.set_prices(planned.parts, [planned.sets[index]])
     return Recommendation(
         rank=0,
@@ -288,9 +306,9 @@ def recommendation(planned: Planned, index: int, assessments: Assessments) -> Re
         why=explain.why(
             planned.priced, index + 1, objective=question.objective, gain=gain, makes_it_fit=makes_it_fit
         ),
-        caveats=tuple(caveats),
-        break_even={"batch": None, "context_tokens": None},
-        quality=assemble.quality(slugs, knowledge),
+        caveats=tuple(remarks),
+        break_even=break_even,
+        quality=assemble.quality(techniques, knowledge),
         training=training,
         engines=assemble.engines(techniques),
         members=tuple(slugs),
@@ -341,7 +359,7 @@ def by_training(planned: Planned, assessments: Assessments) -> dict[str, Json | 
 
 def brief(planned: Planned, index: int, assessments: Assessments) -> Json:
     """A plan without sources."""
-    order = stack.deployment_order(planned.parts, planned.sets[index])
+    order = deployed(planned, index, assessments)
     priced = planned.priced
     return {
         "techniques": [planned.parts[i].slug for i in order],
@@ -383,7 +401,7 @@ def pareto(planned: Planned, assessments: Assessments) -> list[Json]:
     found = []
     for position in np.flatnonzero(front):
         i = rows[int(position)]
-        slugs = [] if i == 0 else [parts[k].slug for k in stack.deployment_order(parts, planned.sets[i - 1])]
+        slugs = [] if i == 0 else [parts[k].slug for k in deployed(planned, i - 1, assessments)]
         found.append(
             {
                 "techniques": slugs,

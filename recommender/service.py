@@ -32,14 +32,8 @@ def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
     check_level(question, knowledge)
     situation = resolve(question, knowledge)
     assessments = assess(situation, knowledge)
-    recommendations = ranked(assessments)
     planned = plans.plan(assessments) if question.stack else None
-    if planned is not None:
-        chosen = [
-            plans.recommendation(planned, i, assessments) for i in plans.chosen_plans(planned, assessments)
-        ]
-        recommendations = order([*chosen, *recommendations], assessments)
-    recommendations = witnessed(recommendations, assessments)
+    recommendations = witnessed(ranked(assessments, planned), assessments)
     found = None
     if not assessments.baseline_fits:
         found = feasibility.explore(situation, assessments.priced)
@@ -78,9 +72,10 @@ def check_level(question: Question, knowledge: Knowledge) -> None:
         )
 
 
-def ranked(assessments: Assessments) -> list[Recommendation]:
-    """The accepted techniques, one entry per mechanism, best first."""
+def ranked(assessments: Assessments, planned: plans.Planned | None) -> list[Recommendation]:
+    """The accepted techniques, one entry per mechanism, and the best plans; their break-evens in one call."""
     groups = assemble.groups(assessments)
+    chosen = plans.chosen_plans(planned, assessments) if planned is not None else []
     stacks = [[group[0].technique] for group in groups]
     knobs = [
         {"host_share": group[0].changes["host_weight_share"]}
@@ -88,22 +83,26 @@ def ranked(assessments: Assessments) -> list[Recommendation]:
         else {}
         for group in groups
     ]
-    break_evens = breakeven.break_evens(assessments.situation, stacks, knobs, assessments.metric)
-    return order(
-        [
-            assemble.single(assessments, group, point)
-            for group, point in zip(groups, break_evens, strict=True)
-        ],
-        assessments,
-    )
+    if planned is not None:
+        stacks += [[assessments.technique(slug) for slug in plans.slugs_of(planned, i)] for i in chosen]
+        shares = [planned.candidates[i].get("host_weight_share") for i in chosen]
+        knobs += [{} if share is None else {"host_share": share} for share in shares]
+    points = breakeven.break_evens(assessments.situation, stacks, knobs, assessments.metric)
+    found = [assemble.single(assessments, group, points[k]) for k, group in enumerate(groups)]
+    if planned is not None:
+        found += [
+            plans.recommendation(planned, i, assessments, points[len(groups) + k])
+            for k, i in enumerate(chosen)
+        ]
+    return order(found, assessments)
 
 
 def order(items: Sequence[Recommendation], assessments: Assessments) -> list[Recommendation]:
     """Sorted and numbered."""
     from dataclasses import replace
 
-    metric = assessments.metric
-    found = sorted(items, key=lambda item: assemble.sort_key(item, metric))
+    metric, engine = assessments.metric, assessments.situation.engine.slug
+    found = sorted(items, key=lambda item: assemble.sort_key(item, metric, engine))
     return [replace(item, rank=number) for number, item in enumerate(found, start=1)]
 
 
@@ -161,12 +160,11 @@ def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Js
     best = items[0] if items else None
     if found is not None:
         head = f"Does not fit: {feasibility.sentence(found, situation)}"
+        ways = feasibility.shortest_ways(found, situation)
         if best is None:
-            ways = found["changes"]
-            tail = f"With {ways[0]['change']} it would." if ways else "Nothing in reach makes it fit."
+            tail = f"With {ways} it would." if ways else "Nothing in reach makes it fit."
         else:
-            ways = [way for way in found["changes"] if way["devices"] == situation.question.devices]
-            first_way = f"Fits with {ways[0]['change']}. " if ways else ""
+            first_way = f"Fits with {ways}. " if ways else ""
             tail = f"{first_way}{best_that_fits(best, items, assessments.metric, ways=bool(ways))}"
     else:
         what = "The prompt" if phase == "prefill" else "Decoding"

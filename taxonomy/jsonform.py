@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from taxonomy.model import (
+    Checkpoint,
     Effect,
     EngineSupport,
     Kind,
@@ -32,6 +33,7 @@ _PARTS: dict[str, Any] = {
     "knobs": Knob,
     "engines": EngineSupport,
     "works": WorkRef,
+    "checkpoints": Checkpoint,
     "observations": Observation,
 }
 _ENUMS: dict[str, type[StrEnum]] = {"kind": Kind, "phase": Phase, "training": Training, "lossless": Lossless}

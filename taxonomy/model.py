@@ -139,6 +139,15 @@ class EngineSupport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """What a technique needs trained, published for some models: nobody who runs one of them has to train it again."""
+
+    model: str  # slug of costmodel's catalogue
+    name: str  # as one loads it
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkRef:
     """A work by identifier; found in the knowledge base when the database is built."""
 
@@ -187,6 +196,7 @@ class Technique:
     requires: Requirement = field(default_factory=Requirement)
     engines: tuple[EngineSupport, ...] = ()
     works: tuple[WorkRef, ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
     repo: str = ""
     aliases: tuple[str, ...] = ()
     observations: tuple[Observation, ...] = ()  # from observations.csv, not from the technique's file

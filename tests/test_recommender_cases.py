@@ -34,7 +34,7 @@ REASONS = {
     "C056": r"batch of 2 or more|sharing steps|no gain|prompt",
     "C067": r"--cache-hit is 0",
     "C086": r"attention falls from",
-    "C090": r"transfers from host memory adds?",
+    "C090": r"interconnect-bound \(transfers from host memory \d\d %\)",
     "C091": r"adds to transfers from host memory",
     "X001": r"no FP8 matrix units",
     "X004": r"no units for 2:4 sparsity",

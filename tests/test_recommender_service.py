@@ -144,9 +144,68 @@ def test_lossless_keeps_only_lossless(knowledge):
     ("budget", "allowed"), [("none", {"none"}), ("calibration", {"none", "calibration"})]
 )
 def test_training_budget(budget, allowed, knowledge):
-    answer = ask(knowledge, hardware="a100", model="8b", max_training=budget)
+    answer = ask(knowledge, hardware="a100", model="mistral-7b", max_training=budget)
     assert {item.training for item in answer.recommendations} <= allowed
     assert rejection(answer, "eagle-3").code == "needs-training"
+
+
+def test_published_heads_need_no_training(knowledge):
+    answer = ask(knowledge, hardware="a100", model="llama-3.1-8b", max_training="none", engine="vllm")
+    item = entry(answer, "eagle-3")
+    assert item.training == "none"
+    assert any("yuhuili/EAGLE3-LLaMA3.1-Instruct-8B" in line for line in item.caveats)
+
+
+# ---------------------------------------------------------------- formats in which publishers ship the weights
+
+
+def test_the_published_format_is_lossless_and_comes_first(knowledge):
+    answer = ask(
+        knowledge, hardware="h200", devices=8, model="deepseek-v3", engine="sglang", batch=64, lossless=True
+    )
+    first = answer.recommendations[0]
+    assert "fp8-w8a8" in first.techniques and first.quality["lossless"] and first.training == "none"
+    assert answer.feasibility["changes"][0]["change"] == "the published fp8-block weights"
+    assert "--weights fp8-block" in answer.verdict["text"]
+    assert rejection(answer, "awq").code == "lossy"
+
+
+def test_other_formats_of_the_same_width_are_not_the_published_one(knowledge):
+    answer = ask(knowledge, hardware="h100", model="gpt-oss-120b", engine="vllm", lossless=True)
+    assert answer.recommendations[0].techniques == ("mxfp4-weights",)
+    for slug in ("awq", "nvfp4", "int4-weight-only"):
+        assert rejection(answer, slug).code in ("lossy", "unsupported-hardware"), slug
+
+
+# ---------------------------------------------------------------- what makes a model fit, smallest change first
+
+
+def test_a_small_overflow_is_met_by_small_changes(knowledge):
+    answer = ask(
+        knowledge, hardware="l40s", devices=4, model="llama-2-70b", engine="vllm", batch=48, input_tokens=2048
+    )
+    ways = [way["change"] for way in answer.feasibility["changes"]]
+    assert answer.feasibility["lacking_bytes"] < 0.1 * answer.feasibility["needed_bytes"]
+    assert set(ways[:3]) == {
+        "8-bit KV cache",
+        "batch 32 instead of 48",
+        "prompts of 1,200 tokens instead of 2,048",
+    }
+    assert "host memory" in ways[-1]
+    assert answer.recommendations[0].techniques == ("fp8-kv",)
+
+
+def test_options_that_make_it_fit_are_ordered_by_what_they_change(knowledge):
+    answer = ask(knowledge, hardware="rtx3090", model="llama-2-70b")
+    singles = [item for item in answer.recommendations if item.kind == "technique"]
+    assert all(item.makes_it_fit for item in singles)
+    research = [
+        all(e["name"] == "research code" for e in item.engines if e["technique"] == item.techniques[0])
+        for item in singles
+    ]
+    quick = [research[i] for i, item in enumerate(singles) if item.gain["latency"] > 0.7]
+    assert quick == sorted(quick), "what an engine ships comes before research code"
+    assert singles[-1].gain["latency"] < 0.1, "weights in host memory come last"
 
 
 def test_what_the_engine_does_is_in_use(knowledge):

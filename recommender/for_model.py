@@ -1,0 +1,65 @@
+"""What a technique asks of the model in question: the publisher's own format costs no quality, published heads no training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from costmodel.formats import Format, find_format
+from costmodel.specs import Model
+from recommender.effects import Fields
+from recommender.knowledge import Knowledge
+from taxonomy.model import Checkpoint, Lossless, Technique, Training
+
+# Two names of one format may differ by their scales: a scale per 128x128 block is 0.002 bits.
+SAME_BITS = 0.02
+
+
+def native_format(model: Model) -> Format | None:
+    """The narrow format in which the publisher ships the weights; None where they have 16 bits or more."""
+    if model.native_weight_format in ("fp16", "bf16", "fp32", ""):
+        return None
+    found = find_format(model.native_weight_format)
+    return found if found.is_quantized else None
+
+
+def is_published(changes: Mapping[str, Any], native: Format | None) -> bool:
+    """Whether the changes deploy the weights as they were published: same kind of number, no narrower activations."""
+    weights = changes.get("weight_format")
+    if native is None or not isinstance(weights, str):
+        return False
+    asked = find_format(weights)
+    same = asked.family == native.family and abs(asked.bits_per_weight - native.bits_per_weight) <= SAME_BITS
+    return same and changes.get("activation_format", native.activation or "fp16") in (
+        native.activation,
+        "fp16",
+        "bf16",
+    )
+
+
+def checkpoint_of(technique: Technique, model: Model) -> Checkpoint | None:
+    """What is published of the technique for this model, ready to load."""
+    return next((item for item in technique.checkpoints if item.model == model.slug), None)
+
+
+def adapted(changes: Mapping[str, Fields], model: Model, knowledge: Knowledge) -> dict[str, Technique]:
+    """Slug → the technique as it is for this model, for those that ask for less than their file says."""
+    native = native_format(model)
+    found = {}
+    for slug in changes if native else knowledge.trained:
+        technique = knowledge.techniques[slug]
+        if checkpoint_of(technique, model):
+            found[slug] = replace(technique, training=Training.NONE)
+        elif is_published(changes[slug], native) and only_formats(technique):
+            found[slug] = replace(technique, training=Training.NONE, lossless=Lossless.YES)
+    return found
+
+
+def only_formats(technique: Technique) -> bool:
+    """Whether the technique does nothing beyond choosing formats, their kernel included."""
+    return {effect.field for effect in technique.effects} <= {
+        "weight_format",
+        "activation_format",
+        "weight_kernel",
+    }
