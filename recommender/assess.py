@@ -76,7 +76,7 @@ class Assessments:
 
     def technique(self, slug: str) -> Technique:
         """A technique as it is for this model."""
-        return self.adapted.get(slug) or self.knowledge.techniques[slug]
+        return self.adapted.get(slug) or self.knowledge.on_engine(self.situation.engine.slug)[slug]
 
     @property
     def metric(self) -> str:
@@ -118,10 +118,11 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     where: dict[tuple[Any, ...], int] = {(): 0}
     index: dict[str, int] = {}
     present: list[str] = []
+    techniques = knowledge.on_engine(situation.engine.slug)
     kept = own_changes.kept(situation, knowledge)
     for slug in knowledge.active:
-        technique = knowledge.techniques[slug]
-        able = traits.issuperset(technique.requires.model)
+        technique = techniques[slug]
+        able = traits.issuperset(knowledge.demands[slug])
         host = host_overrides(technique, baseline) if technique.requires.host_link and able else {}
         alone = kept.get((slug, able))
         if host or alone is None:
@@ -148,7 +149,7 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         priced=priced,
         candidates=candidates,
         in_place=in_place,
-        adapted=for_model.adapted(changes, situation.model, knowledge),
+        adapted=for_model.adapted(changes, situation.model, techniques, knowledge),
     )
     outcomes = [found.outcome(i, gains[i], spreads[i]) for i in range(len(candidates))]
     unfit = {
@@ -157,12 +158,14 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         if code == "does-not-fit"
     }
     told: dict[int, str] = {}  # one sentence for all techniques that change the same
-    for slug, technique in knowledge.techniques.items():
+    for slug, technique in techniques.items():
         if not technique.effects:
             found.items[slug] = inert(technique, knowledge, unfit.get(0))
             continue
         i, technique = index[slug], found.adapted.get(slug, technique)
         against = rules.refusals(technique, changes[slug], situation, knowledge, in_place, unfit=unfit.get(i))
+        if outcomes[i] == "no-gain" and not against and is_layout_in_use(changes[slug], gains[i]):
+            against.append(rules.layout_in_use(situation))
         if outcomes[i] == "no-gain" and not against:
             base = rules.missing_base(technique, knowledge, in_place)
             against += [base] if base else []
@@ -183,6 +186,14 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
             refusals=tuple(against),
         )
     return found
+
+
+def is_layout_in_use(changes: Fields, gain: Mapping[str, float | None]) -> bool:
+    """Whether a split of the model over devices is the one that runs already: stated, it changes no number."""
+    return changes.keys() <= LAYOUT and all(value is None or abs(value - 1) < 1e-9 for value in gain.values())
+
+
+LAYOUT = frozenset({"tensor_parallel", "pipeline_parallel", "expert_parallel"})
 
 
 def inert(technique: Technique, knowledge: Knowledge, unfit: Refusal | None) -> Assessment:

@@ -43,12 +43,14 @@ def checkpoint_of(technique: Technique, model: Model) -> Checkpoint | None:
     return next((item for item in technique.checkpoints if item.model == model.slug), None)
 
 
-def adapted(changes: Mapping[str, Fields], model: Model, knowledge: Knowledge) -> dict[str, Technique]:
+def adapted(
+    changes: Mapping[str, Fields], model: Model, techniques: Mapping[str, Technique], knowledge: Knowledge
+) -> dict[str, Technique]:
     """Slug → the technique as it is for this model, for those that ask for less than their file says."""
     native = native_format(model)
     found = {}
     for slug in changes if native else knowledge.trained:
-        technique = knowledge.techniques[slug]
+        technique = techniques[slug]
         if checkpoint_of(technique, model):
             found[slug] = replace(technique, training=Training.NONE)
         elif is_published(changes[slug], native) and only_formats(technique):

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from kb import store_catalogue as store
 from kb.reader import Reader
-from taxonomy.model import Relation, Technique
+from taxonomy.model import Effect, EngineSupport, Relation, Technique
 
 KEPT_SNAPSHOTS = 4
 RESEARCH_CODE = "research code"  # in place of an engine's name where only the authors' code exists
+
+# Fields of a deployment that mean something only where there is attention over a cache.
+ATTENTION_FIELDS = frozenset(
+    {
+        "attention_kernel", "decode_attention_kernel", "kv_format", "kv_tokens_kept", "kv_window_tokens", "kv_read_share", "kv_read_factor",
+        "kv_waste_share", "kv_shared_share", "host_kv_share", "prefill_attention_share", "prefix_cache",
+    }
+)  # fmt: skip
 
 _ROLE_ORDER = {"introduces": 0, "evaluates": 1, "surveys": 2}
 
@@ -51,6 +59,18 @@ class Knowledge:
         return tuple(slug for slug, technique in self.techniques.items() if technique.effects)
 
     @cached_property
+    def demands(self) -> dict[str, tuple[str, ...]]:
+        """Technique → what the model must have: as declared, and attention where nothing else is changed."""
+        found = {}
+        for slug, technique in self.techniques.items():
+            touched = {effect.field for effect in technique.effects}
+            wanted = technique.requires.model
+            if touched and touched <= ATTENTION_FIELDS and "attention" not in wanted:
+                wanted = (*wanted, "attention")
+            found[slug] = wanted
+        return found
+
+    @cached_property
     def timeless(self) -> frozenset[str]:
         """Techniques whose effects neither workload nor model change: no formula of theirs mentions them."""
         return frozenset(
@@ -63,6 +83,23 @@ class Knowledge:
                 for effect in self.techniques[slug].effects
             )
         )
+
+    def on_engine(self, engine: str) -> Mapping[str, Technique]:
+        """All techniques as one engine has them: what its kernels do otherwise is an effect of its own."""
+        found = self._on_engine.get(engine)
+        if found is None:
+            own = {
+                slug: with_settings(technique, support)
+                for slug, technique in self.techniques.items()
+                for support in technique.engines
+                if support.engine == engine and support.sets
+            }
+            found = self._on_engine[engine] = {**self.techniques, **own} if own else self.techniques
+        return found
+
+    @cached_property
+    def _on_engine(self) -> dict[str, Mapping[str, Technique]]:
+        return {}
 
     @cached_property
     def trained(self) -> tuple[str, ...]:
@@ -163,6 +200,15 @@ class Knowledge:
     def find(self, text: str) -> str | None:
         """The slug that a person's spelling means, or None."""
         return self.aliases.get(_key(text))
+
+
+def with_settings(technique: Technique, support: EngineSupport) -> Technique:
+    """A technique with what one engine does otherwise as its last effects."""
+    own = tuple(
+        Effect(field=name, value=value, basis="vendor", source=support.source)
+        for name, value in support.sets.items()
+    )
+    return replace(technique, effects=(*technique.effects, *own))
 
 
 def _key(text: str) -> str:

@@ -31,10 +31,13 @@ class Alone:
     in_place: bool
 
 
+NOTHING = Alone({}, (), False)
+
+
 def kept(situation: Situation, knowledge: Knowledge) -> dict[tuple[str, bool], Alone]:
     """(Technique, whether the model has what it asks for) → its changes on this deployment, to be filled."""
     pool: dict[Any, dict[tuple[str, bool], Alone]] = knowledge.standing.setdefault("changes", {})
-    key = (tuple(situation.base.items()), tuple(situation.overrides.items()))
+    key = (situation.engine.slug, tuple(situation.base.items()), tuple(situation.overrides.items()))
     found = pool.get(key)
     if found is None:
         while len(pool) >= KEPT:
@@ -64,15 +67,15 @@ def work_out(
     able: bool,
 ) -> Alone:
     """The changes of one technique; none where the model lacks what its formulas ask about (not `able`)."""
-    changes: Fields = {}
-    if able:
-        changes = effects.changes_of(
-            technique,
-            situation.base,
-            model=situation.model,
-            workload=workload,
-            overrides={**situation.overrides, **host} if host else situation.overrides,
-        )
+    if not able:
+        return NOTHING
+    changes = effects.changes_of(
+        technique,
+        situation.base,
+        model=situation.model,
+        workload=workload,
+        overrides={**situation.overrides, **host} if host else situation.overrides,
+    )
     return Alone(
         changes, tuple(sorted(changes.items())), effects.is_in_place(technique, changes, situation.base)
     )

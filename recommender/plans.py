@@ -39,7 +39,7 @@ class Planned:
 
 def plan(assessments: Assessments) -> Planned | None:
     """Search plans; None where nothing goes together."""
-    question, knowledge = assessments.situation.question, assessments.knowledge
+    question = assessments.situation.question
     parts = parts_of(assessments)
     if not parts:
         return None
@@ -50,7 +50,7 @@ def plan(assessments: Assessments) -> Planned | None:
 
     def compose(slugs: Sequence[str]) -> Fields:
         return effects.compose(
-            [knowledge.techniques[slug] for slug in slugs],
+            [assessments.technique(slug) for slug in slugs],
             assessments.situation.base,
             model=assessments.situation.model,
             workload=seen,

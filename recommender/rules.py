@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from costmodel.specs import Model
 from recommender import effects, text
 from recommender.device_rules import device_refusals
 from recommender.engine_rules import engine_refusals
@@ -15,17 +16,18 @@ from recommender.refusals import Refusal
 from recommender.situation import Situation, model_traits
 from taxonomy.model import Lossless, Technique
 
-_TRAIT_NAMES = {
-    "moe": "a mixture of experts",
-    "dense": "a dense model",
-    "attention": "a model with attention",
-    "mha": "a model with as many KV heads as query heads",
-    "gqa": "a model with grouped KV heads",
-    "sliding-window": "a model with sliding-window attention",
-    "ssm": "a state-space model",
-    "relu": "a model with ReLU activations (few neurons fire per token)",
-    "mtp": "a model published with a layer that predicts a further token",
-    "encoder-decoder": "an encoder-decoder model",
+# Trait of a model → what a technique needs, and what is said of a model that lacks it.
+_TRAITS = {
+    "moe": ("a mixture of experts", "is dense"),
+    "dense": ("a dense model", "has {experts} experts"),
+    "attention": ("attention over a KV cache", "has none"),
+    "mha": ("as many KV heads as query heads", "has {heads}"),
+    "gqa": ("grouped KV heads", "has {heads}"),
+    "sliding-window": ("sliding-window attention", "has none"),
+    "ssm": ("a state-space model", "is none"),
+    "relu": ("ReLU activations, with which few neurons fire per token", "has others"),
+    "mtp": ("a published layer that predicts a further token", "has none"),
+    "encoder-decoder": ("an encoder-decoder model", "is none"),
 }
 
 
@@ -51,7 +53,7 @@ def refusals(
         every = True  # a plan may still use it beside something that makes room
     for check in (
         partial(use_refusals, technique, changes, situation, knowledge, in_place),
-        partial(applicability_refusals, technique, situation),
+        partial(applicability_refusals, technique, situation, knowledge),
         partial(engine_refusals, technique, changes, situation, knowledge),
         partial(conflict_refusals, technique, situation, knowledge, in_place),
         partial(constraint_refusals, technique, situation, knowledge),
@@ -83,6 +85,12 @@ def use_refusals(
     return []
 
 
+def layout_in_use(situation: Situation) -> Refusal:
+    """A split of the model over the devices that the engine makes of its own accord."""
+    name, count = text.engine(situation.engine.name), situation.question.devices
+    return Refusal("already-in-use", f"{name} splits the model over {count} devices this way already.")
+
+
 def _settings_text(technique: Technique, situation: Situation) -> str:
     shown = []
     for effect in technique.effects[:2]:
@@ -98,16 +106,13 @@ def _value_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def applicability_refusals(technique: Technique, situation: Situation) -> list[Refusal]:
+def applicability_refusals(technique: Technique, situation: Situation, knowledge: Knowledge) -> list[Refusal]:
     """What makes no sense for this model or workload."""
     need, question, code = technique.requires, situation.question, "not-applicable"
     found = []
-    traits = model_traits(situation.model) if need.model else frozenset()
-    for trait in need.model:
-        if trait not in traits:
-            found.append(
-                Refusal(code, f"needs {_TRAIT_NAMES.get(trait, trait)}; {_model_text(situation)} is not one.")
-            )
+    wanted = knowledge.demands[technique.slug]
+    traits = model_traits(situation.model) if wanted else frozenset()
+    found += [Refusal(code, _lacking(trait, situation.model)) for trait in wanted if trait not in traits]
     if situation.model.state_bytes_per_sequence and "tokens_per_step" in effects.settings_of(technique):
         # A rejected draft is cut off a cache; a recurrent state has already swallowed it.
         found.append(
@@ -124,11 +129,13 @@ def applicability_refusals(technique: Technique, situation: Situation) -> list[R
     return found
 
 
-def _model_text(situation: Situation) -> str:
-    model = situation.model
-    if model.is_moe:
-        return f"{model.name} ({model.n_experts} experts)"
-    return f"{model.name} ({model.heads} query and {model.kv_heads} KV heads)"
+def _lacking(trait: str, model: Model) -> str:
+    """What is needed of a model, and what it has instead."""
+    wanted, instead = _TRAITS.get(trait, (trait, "is not known to have it"))
+    heads = f"{model.heads} query and {model.kv_heads} KV heads"
+    if model.attention.lower() == "mla":
+        heads = "one compressed entry per token for all heads (MLA)"
+    return f"needs {wanted}; {model.name} {instead.format(experts=model.n_experts, heads=heads)}."
 
 
 def missing_base(technique: Technique, knowledge: Knowledge, in_place: frozenset[str]) -> Refusal | None:

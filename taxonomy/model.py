@@ -136,6 +136,8 @@ class EngineSupport:
     since: str = ""
     source: str = ""
     checked: bool = False
+    sets: dict[str, float | str | bool] = field(default_factory=dict)
+    """Fields of the deployment that are otherwise in this engine: kernels that lack what the technique counts on."""
 
 
 @dataclass(frozen=True, kw_only=True)
