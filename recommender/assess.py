@@ -190,7 +190,11 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
 
 def is_layout_in_use(changes: Fields, gain: Mapping[str, float | None]) -> bool:
     """Whether a split of the model over devices is the one that runs already: stated, it changes no number."""
-    return changes.keys() <= LAYOUT and all(value is None or abs(value - 1) < 1e-9 for value in gain.values())
+    return (
+        bool(changes)
+        and changes.keys() <= LAYOUT
+        and all(value is None or abs(value - 1) < 1e-9 for value in gain.values())
+    )
 
 
 LAYOUT = frozenset({"tensor_parallel", "pipeline_parallel", "expert_parallel"})
@@ -258,6 +262,5 @@ def explain_outcome(found: Assessments, index: int, code: str, gain: Mapping[str
         metric=found.metric,
         gain=gain[found.metric],
         batch=question.batch,
-        metric_name=found.metric,
         changes=found.candidates[index],
     )

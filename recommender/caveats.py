@@ -7,6 +7,7 @@ from typing import Any
 
 from costmodel.specs import Engine, Model
 from recommender import text
+from recommender.engines import names
 from recommender.explain import bottleneck
 from recommender.for_model import checkpoint_of
 from recommender.pricing import Priced
@@ -48,10 +49,10 @@ def of_technique(
     elif engine.slug not in ("plain", "roofline") and engine.slug not in shipped:
         verb = "have" if len(shipped) > 1 else "has"
         found.append(
-            f"{text.engine(engine.name)} does not ship it as far as we know; {text.listed(list(shipped[:3]))} {verb} it."
+            f"{text.engine(engine.name)} does not ship it as far as we know; {names(shipped[:3])} {verb} it."
         )
     if technique.hurts_when:
-        found.append(f"Hurts with {technique.hurts_when.rstrip('.')}.")
+        found.append(f"Bad for: {technique.hurts_when.rstrip('.')}.")
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recommender import own_changes, text
-from recommender.engines import runnable
+from recommender.engines import names, runnable
 from recommender.knowledge import Knowledge
 from recommender.refusals import Refusal
 from recommender.situation import Situation
@@ -46,7 +46,6 @@ def hardware_refusals(
         return []
     code, name_of_device = "unsupported-hardware", text.device(device.name)
     found = []
-    offered = [name for name, rate in device.flops.items() if rate]
     wanted = list(need.compute_formats)
     if narrow and activation not in wanted:
         wanted.append(str(activation))
@@ -60,9 +59,9 @@ def hardware_refusals(
                 Refusal(code, f"{name_of_device} has no {name.upper()} matrix units; {since} was the first.")
             )
         elif not device.flops.get(name):
-            known = ", ".join(sorted(offered)) or "none stated"
+            known = text.rates(device.flops)
             found.append(
-                Refusal(code, f"{name_of_device} has no {name.upper()} matrix units; its rates: {known}.")
+                Refusal(code, f"{name_of_device} has no {name.upper()} matrix units; it multiplies {known}.")
             )
     if need.sparsity_2_4 and not device.sparsity_2_4:
         since = f" ({device.architecture.capitalize()})" if capability is not None else ""
@@ -74,12 +73,14 @@ def hardware_refusals(
     if vendors and device.vendor.lower() not in [*vendors, "user"]:
         found.append(
             Refusal(
-                code, f"needs a device of {' or '.join(need.vendors)}; {name_of_device} is {device.vendor}."
+                code,
+                f"runs on {text.listed(list(need.vendors))} devices only; {name_of_device} is from {device.vendor}.",
             )
         )
     if need.device_classes and device.device_class not in need.device_classes:
-        allowed = ", ".join(need.device_classes)
-        found.append(Refusal(code, f"is made for {allowed}; {name_of_device} is {device.device_class}."))
+        plural = text.listed([text.DEVICE_CLASSES[name][0] for name in need.device_classes])
+        one = text.DEVICE_CLASSES[device.device_class][1]
+        found.append(Refusal(code, f"is made for {plural}; {name_of_device} is {one}."))
     needed = need.min_compute_capability
     if needed is not None and device.compute_capability is not None and device.compute_capability < needed:
         family = max((value for value in _CAPABILITY_NAMES if value <= needed), default=None)
@@ -87,7 +88,7 @@ def hardware_refusals(
         found.append(
             Refusal(
                 code,
-                f"needs compute capability {needed:g}{name}; {name_of_device} has {device.compute_capability:g}.",
+                f"needs compute capability {needed:.1f}{name}; {name_of_device} has {device.compute_capability:.1f}.",
             )
         )
     if need.host_link and not device.host_bytes_per_s:
@@ -107,6 +108,5 @@ def software_refusals(
     if not offered or able.intersection(offered):
         return []
     kind = "processors" if device.device_class == "cpu" else f"{device.vendor} devices"
-    names = text.listed(list(offered[:3]))
     verb = "ship" if len(offered) > 1 else "ships"
-    return [Refusal("unsupported-hardware", f"{names} {verb} it, and not for {kind}.")]
+    return [Refusal("unsupported-hardware", f"{names(offered[:3])} {verb} it, but not for {kind}.")]

@@ -7,7 +7,7 @@ from typing import Any
 
 from costmodel.formats import find_format, for_engine
 from recommender import text
-from recommender.engines import OPEN_ENGINES
+from recommender.engines import OPEN_ENGINES, names
 from recommender.knowledge import Knowledge
 from recommender.refusals import Refusal
 from recommender.situation import Situation
@@ -39,9 +39,7 @@ def engine_refusals(
         ]
     verb = "do" if len(offered) > 1 else "does"
     return [
-        Refusal(
-            "not-applicable", f"{text.engine(engine.name)} does not offer it; {', '.join(offered)} {verb}."
-        )
+        Refusal("not-applicable", f"{text.engine(engine.name)} does not offer it; {names(offered)} {verb}.")
     ]
 
 
@@ -52,11 +50,11 @@ def format_refusals(changes: Mapping[str, Any], situation: Situation) -> list[Re
     if isinstance(weights, str) and engine.formats:
         found = find_format(for_engine(weights, engine.format_aliases))
         if found.family not in engine.formats:
-            known = ", ".join(engine.formats)
+            known = ", ".join("fp16" if family == "float" else family for family in engine.formats)
             return [
                 Refusal(
                     "not-applicable",
-                    f"{text.engine(engine.name)} does not load {found.name}; it loads {known}.",
+                    f"{text.engine(engine.name)} does not load {text.format_name(found.name)}; it loads {known}.",
                 )
             ]
     if isinstance(cache, str) and engine.kv_formats and cache not in engine.kv_formats:
@@ -66,7 +64,7 @@ def format_refusals(changes: Mapping[str, Any], situation: Situation) -> list[Re
             return [
                 Refusal(
                     "not-applicable",
-                    f"{text.engine(engine.name)} does not keep its cache in {kept.name}; it has {known}.",
+                    f"{text.engine(engine.name)} does not keep its cache in {text.format_name(kept.name)}; it keeps it in {known}.",
                 )
             ]
     return []

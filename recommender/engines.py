@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from costmodel.catalogue import all_engines
@@ -38,6 +38,12 @@ def runnable(vendor: str, device_class: str) -> frozenset[str]:
             else not engine.device_vendors or vendor in engine.device_vendors
         )
     )
+
+
+def names(slugs: Sequence[str], last: str = "and") -> str:
+    """Engines as a reader knows them: vLLM, SGLang and TensorRT-LLM."""
+    engines = all_engines()
+    return text.listed([text.engine(engines[slug].name) if slug in engines else slug for slug in slugs], last)
 
 
 def runs_on(engine: Engine, hardware: Hardware) -> bool:

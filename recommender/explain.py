@@ -6,7 +6,7 @@ the same sentence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recommender import text
@@ -63,11 +63,25 @@ def term_name(priced: Priced, phase: str, name: str, index: int = 0) -> str:
     return text.term(name)
 
 
+# Terms that bytes or arithmetic decide; of the others it would mean nothing to say that memory bounds them.
+PHYSICAL = frozenset({"linear", "experts", "attention", "elementwise", "lm_head"})
+
+
 def bound_text(priced: Priced, phase: str, index: int = 0) -> str:
-    """What holds a phase back, with the largest term's share: "memory-bound (reading weights 84 %)"."""
+    """What holds a phase back, as a predicate: "is memory-bound (reading weights 84 %)", "spends 42 % on drafting"."""
     name, share = bottleneck(priced, phase, index)
     said = term_name(priced, phase, name, index)
-    return f"{priced.bound(phase, index)}-bound ({said} {text.percent(share)})"
+    if name in PHYSICAL:
+        return f"is {priced.bound(phase, index)}-bound ({said} {text.percent(share)})"
+    return f"spends {text.percent(share)} on {said}"
+
+
+PARTS_OF_MEMORY = {
+    "weights_bytes": "weights",
+    "kv_cache_bytes": "KV cache",
+    "activation_bytes": "activations",
+    "overhead_bytes": "overhead",
+}
 
 
 def lacks(priced: Priced, index: int, devices_text: str, devices: int) -> str:
@@ -75,10 +89,11 @@ def lacks(priced: Priced, index: int, devices_text: str, devices: int) -> str:
     total, available = priced.at("total_bytes", index), priced.at("available_bytes", index)
     before, least = priced.at("total_bytes", 0), priced.at("min_devices", index)
     over = f"{text.bytes_(total - available)} too many for {devices_text}"
-    needed = f"; fits on {least:.0f}" if least < 1e6 and least > devices else ""
+    needed = f"; fits on {least:,.0f}" if least < 1e6 and least > devices else ""
     if abs(total - before) <= 0.01 * before:
-        weights = text.bytes_(priced.at("weights_bytes", index))
-        return f"frees no memory: {text.bytes_(total)} ({weights} of weights), {over}{needed}."
+        chief = max(PARTS_OF_MEMORY, key=lambda field: priced.at(field, index))
+        part = f"{text.bytes_(priced.at(chief, index))} of {PARTS_OF_MEMORY[chief]}"
+        return f"frees no memory: {text.bytes_(total)} ({part}), {over}{needed}."
     word = "still needs" if total < before else "needs"
     return f"{word} {text.bytes_(total)}, {over}{needed}."
 
@@ -91,12 +106,11 @@ def no_gain(
     metric: str,
     gain: float | None,
     batch: int,
-    metric_name: str,
     changes: Mapping[str, Any],
 ) -> str:
     """Why a technique that fits is still not worth it: the bottleneck, what it cuts and what it adds."""
     if gain is None:
-        return f"{metric_name} has no value to compare here."
+        return f"{METRIC_WORDS.get(metric, metric)} has no value to compare here."
     if metric == "memory":
         total, before = priced.at("total_bytes", index), priced.at("total_bytes", 0)
         if abs(total - before) <= 0.02 * before:
@@ -107,24 +121,51 @@ def no_gain(
     phase = phase_of(objective, priced)
     what = "the prompt" if phase == "prefill" else "a decode step"
     reported = priced.at("ttft_s" if phase == "prefill" else "tpot_s", 0)
-    where = f"{what} at batch {batch:,} is {bound_text(priced, phase)}"
-    down, up = [], []
-    for name, before, after in moved_terms(priced, phase, index):
-        share = (after - before) / reported if reported > 0 else 0.0
-        if share <= -WORTH_SAYING:
-            down.append(f"{term_name(priced, phase, name)} by {text.percent(-share)}")
-        elif share >= WORTH_SAYING:
-            up.append(f"{term_name(priced, phase, name)} by {text.percent(share)}")
-    outcome = f"{metric_name} {text.factor(gain)}{room(priced, index)}"
+    where = f"{what} at batch {batch:,} ({text.seconds(reported)}) {bound_text(priced, phase)}"
     where += capped(priced, phase, index, changes)
-    if not down and not up:
-        return f"{where}; it changes less than {text.percent(WORTH_SAYING)} of that ({outcome})."
-    parts = []
-    if down:
-        parts.append(f"it cuts {text.listed(down[:2])}")
-    if up:
-        parts.append(f"{'adds to' if down else 'it adds to'} {text.listed(up[:2])}")
-    return f"{where}; {' and '.join(parts)} of it ({outcome})."
+    outcome = f"gain {text.factor(gain)} in {METRIC_WORDS[metric]}{room(priced, index)}"
+    moves = [
+        (term_name(priced, phase, name), after - before)
+        for name, before, after in moved_terms(priced, phase, index)
+    ]
+    saved = [(said, -moved) for said, moved in moves if moved < 0]
+    added = [(said, moved) for said, moved in moves if moved > 0]
+    least = WORTH_SAYING * reported
+    if max(total_of(saved), total_of(added)) < least:
+        return f"{where}; it changes less than {text.percent(WORTH_SAYING)} of that: {outcome}."
+    # More than the whole is told in seconds, because "adds 1978 %" is no number a reader can hold.
+    whole = reported if max(total_of(saved), total_of(added)) < reported else None
+    parts = [f"saves {share_text(saved, whole, least)}" if total_of(saved) >= least else "saves nothing"]
+    if total_of(added) >= least:
+        parts.append(f"adds {share_text(added, whole, least)}")
+    return f"{where}; it {' and '.join(parts)}: {outcome}."
+
+
+def total_of(moves: Sequence[tuple[str, float]]) -> float:
+    return sum(seconds for _, seconds in moves)
+
+
+def share_text(moves: Sequence[tuple[str, float]], whole: float | None, least: float) -> str:
+    """All that is saved or added, with its largest parts: "24 % (reading weights 15 %, …)"; seconds without `whole`."""
+
+    def said(seconds: float) -> str:
+        return text.seconds(seconds) if whole is None else text.percent(seconds / whole)
+
+    total = total_of(moves)
+    parts = [(name, seconds) for name, seconds in moves[:2] if seconds >= least]
+    if not parts:
+        return f"{said(total)} in small parts"
+    if len(parts) == 1 and parts[0][1] > 0.9 * total:
+        return f"{said(total)} ({parts[0][0]})"
+    return f"{said(total)} ({', '.join(f'{name} {said(seconds)}' for name, seconds in parts)})"
+
+
+METRIC_WORDS = {
+    "latency": "latency",
+    "tpot": "time per token",
+    "ttft": "time to the first token",
+    "throughput": "throughput",
+}
 
 
 def room(priced: Priced, index: int) -> str:
@@ -166,7 +207,8 @@ def why(
             prompt, token = priced.at("ttft_s", index), priced.at("tpot_s", index)
             what = f"The prompt then takes {text.seconds(prompt)}" if phase == "prefill" else ""
             what = what or f"A token then takes {text.seconds(token)}"
-            sentences.append(f"{what}, {bound_text(priced, phase, index)}.")
+            then = "it" if phase == "prefill" else "decoding"
+            sentences.append(f"{what}; {then} {bound_text(priced, phase, index)}.")
         return " ".join(sentences)
     if objective == "memory":
         return (
@@ -184,11 +226,13 @@ def why(
     moved = [
         item for item in moved_terms(priced, phase, index) if abs(item[2] - item[1]) >= WORTH_SAYING * before
     ]
-    sentence = (
-        f"{what} is {priced.bound(phase, 0)}-bound: {text.percent(share)} of {text.seconds(before)} is {said}"
-    )
+    if chief in PHYSICAL:
+        verb = "are" if said in text.PLURAL else "is"
+        lead = f"{what} is {priced.bound(phase, 0)}-bound: {text.percent(share)} of {text.seconds(before)} {verb} {said}"
+    else:
+        lead = f"{what} spends {text.percent(share)} of {text.seconds(before)} on {said}"
+    sentence = lead
     plural = "fall" if said in text.PLURAL else "falls"
-    sentence = sentence.replace(f" is {said}", f" are {said}") if said in text.PLURAL else sentence
     cuts = [item for item in moved if item[2] < item[1]]
     adds = [item for item in moved if item[2] > item[1]]
     if cuts and cuts[0][0] == chief:
@@ -203,13 +247,20 @@ def why(
         sentence += f"; {added} {'add' if added in text.PLURAL else 'adds'} {text.seconds(new - old)}"
     stays = untouched(priced, phase, index)
     if stays:
-        sentence += f"; {stays} stay"
-    sentences.append(f"{sentence}. The {unit} goes from {text.seconds(before)} to {text.seconds(after)}.")
+        sentence += f"; {stays}"
+    was, now = text.seconds(before), text.seconds(after)
+    sentences.append(f"{sentence}." if was == now else f"{sentence}. The {unit} goes from {was} to {now}.")
+    if objective in ("throughput", "cost"):
+        was, now = (text.number(priced.at("throughput_tok_s", i)) for i in (0, index))
+        sentences.append(f"Throughput goes from {was} to {now} tokens/s.")
     other = "tpot" if phase == "prefill" else "ttft"
     other_gain = gain[other]
     if objective == "latency" and other_gain is not None and not 0.98 <= other_gain <= 1.02:
+        timed = "tpot_s" if other == "tpot" else "ttft_s"
         label = "time per token" if other == "tpot" else "time to the first token"
-        sentences.append(f"The {label} changes by {text.factor(other_gain)}.")
+        sentences.append(
+            f"The {label} goes from {text.seconds(priced.at(timed, 0))} to {text.seconds(priced.at(timed, index))}."
+        )
     return " ".join(sentences)
 
 
@@ -222,4 +273,8 @@ def untouched(priced: Priced, phase: str, index: int) -> str:
         for name, before, after in moved_terms(priced, phase, index)
         if total > 0 and before >= WORTH_CAPPING * total and abs(after - before) < WORTH_SAYING * total
     ]
-    return text.listed([f"{name} ({text.percent(share)})" for share, name in sorted(alone, reverse=True)[:2]])
+    first = sorted(alone, reverse=True)[:2]
+    if not first:
+        return ""
+    verb = "stay" if len(first) > 1 or first[0][1] in text.PLURAL else "stays"
+    return f"{text.listed([f'{name} ({text.percent(share)})' for share, name in first])} {verb}"

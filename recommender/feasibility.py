@@ -322,11 +322,21 @@ def shortest_ways(found: Mapping[str, Any], situation: Situation) -> str:
     own = [way for way in at_hand if "host_weight_share" not in way["deployment"]]
     ways = own or [way for way in changes if way not in at_hand] or at_hand
     said = [way["change"] for way in ways[:1]]
-    said += [way["change"] for way in ways[1:2] if own and not way["caveat"].startswith("quality")]
+    said += [
+        way["change"]
+        for way in ways[1:2]
+        if own and not way["caveat"].startswith("quality") and is_near(way, situation)
+    ]
     native = native_format(situation.model)
     if native is not None and said and said[0] == published_words(native.slug):
         said = [f"{said[0]} (--weights {native.slug})"]
     return " or ".join(said)
+
+
+def is_near(way: Mapping[str, Any], situation: Situation) -> bool:
+    """Whether at least half of the asked load is left."""
+    question = situation.question
+    return 2 * way["batch"] >= question.batch and 2 * way["input_tokens"] >= question.input_tokens
 
 
 def sentence(found: Mapping[str, Any], situation: Situation) -> str:

@@ -33,7 +33,7 @@ def inert_refusal(technique: Technique) -> Refusal:
     """Why a technique that declares no effect cannot be switched on."""
     if technique.kind is Kind.HARDWARE:
         why = technique.no_effect_reason or "no software switch turns it on"
-        return Refusal("not-applicable", f"is a hardware design: {_decapitalise(why)}")
+        return Refusal("not-applicable", f"is hardware, not software: {_decapitalise(why)}")
     return Refusal(
         "not-applicable", _capitalise(technique.no_effect_reason) or "declares no effect on a deployment."
     )

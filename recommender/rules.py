@@ -10,6 +10,7 @@ from costmodel.specs import Model
 from recommender import effects, text
 from recommender.device_rules import device_refusals
 from recommender.engine_rules import engine_refusals
+from recommender.engines import OPEN_ENGINES
 from recommender.knowledge import Knowledge
 from recommender.question import TRAINING
 from recommender.refusals import Refusal
@@ -79,10 +80,34 @@ def use_refusals(
         if relation.kind == "subsumes" and relation.b == technique.slug and relation.a in situation.using:
             name = knowledge.techniques[relation.a].name
             return [Refusal(code, f"{name}, in use already, includes it.")]
-    if technique.slug in in_place:
-        what = _settings_text(technique, situation)
-        return [Refusal(code, f"{text.engine(situation.engine.name)} already works this way{what}.")]
-    return []
+    if technique.slug not in in_place:
+        return []
+    name, what = text.engine(situation.engine.name), _settings_text(technique, situation)
+    if is_stated(technique, situation):
+        return [Refusal(code, f"is deployed already{what}.")]
+    if situation.engine.slug in (*OPEN_ENGINES, *knowledge.shipped_by(technique.slug)) or is_generic(
+        technique
+    ):
+        return [Refusal(code, f"{name} already works this way{what}.")]
+    return [Refusal("no-gain", f"adds nothing to what {name} does already{what}.")]
+
+
+def is_stated(technique: Technique, situation: Situation) -> bool:
+    """Whether it is a format that the question states, not one that the engine has by itself."""
+    usual = situation.engine.defaults
+    return any(
+        effect.field in FORMAT_FIELDS
+        and situation.base.get(effect.field) not in (usual.get(effect.field), "fp16")
+        for effect in technique.effects
+    )
+
+
+FORMAT_FIELDS = ("weight_format", "kv_format", "activation_format")
+
+
+def is_generic(technique: Technique) -> bool:
+    """Whether it is a way of working, not software of its own that an engine ships or does not."""
+    return not technique.engines and not technique.repo
 
 
 def layout_in_use(situation: Situation) -> Refusal:
@@ -96,8 +121,27 @@ def _settings_text(technique: Technique, situation: Situation) -> str:
     for effect in technique.effects[:2]:
         present = situation.base.get(effect.field)
         if present is not None:
-            shown.append(f"{effect.field.replace('_', ' ')} {_value_text(present)}")
+            said = _SETTINGS.get(effect.field, effect.field.replace("_", " ") + " {value}")
+            shown.append(said.format(value=_value_text(present)))
     return f" ({', '.join(dict.fromkeys(shown))})" if shown else ""
+
+
+# Field of a deployment → how a reader calls its value.
+_SETTINGS = {
+    "weight_format": "{value} weights",
+    "kv_format": "{value} KV cache",
+    "activation_format": "{value} activations",
+    "weight_kernel": "{value} kernels",
+    "attention_kernel": "fused attention",
+    "decode_attention_kernel": "{value} decode attention",
+    "kv_waste_share": "share of the cache left unused {value}",
+    "fused_operators": "fused operators",
+    "cuda_graphs": "captured graphs",
+    "continuous_batching": "sequences join and leave between steps",
+    "prefix_cache": "cached prefixes",
+    "chunk_tokens": "prompts in chunks of {value} tokens",
+    "devices": "{value} devices",
+}
 
 
 def _value_text(value: Any) -> str:
@@ -138,6 +182,15 @@ def _lacking(trait: str, model: Model) -> str:
     return f"needs {wanted}; {model.name} {instead.format(experts=model.n_experts, heads=heads)}."
 
 
+def _mechanism_text(name: str, knowledge: Knowledge, in_place: frozenset[str]) -> str:
+    """A mechanism by its best-known technique, one in use first."""
+    members = sorted(
+        knowledge.members.get(name, ()),
+        key=lambda slug: (slug not in in_place, knowledge.evidence_rank(slug)),
+    )
+    return knowledge.techniques[members[0]].name if members else name.replace("-", " ")
+
+
 def missing_base(technique: Technique, knowledge: Knowledge, in_place: frozenset[str]) -> Refusal | None:
     """For a technique that gains nothing alone: what it builds on and is not there."""
     mine = {technique.slug, technique.mechanism} - {""}
@@ -145,7 +198,7 @@ def missing_base(technique: Technique, knowledge: Knowledge, in_place: frozenset
         for relation in knowledge.relation_index.get(slug, ()):
             if relation.kind == "requires" and relation.a in mine and relation.b not in in_place | mine:
                 known = knowledge.techniques.get(relation.b)
-                said = known.name if known else relation.b.replace("-", " ")
+                said = known.name if known else _mechanism_text(relation.b, knowledge, in_place)
                 return Refusal("not-applicable", f"builds on {said}, which is not in use.")
     return None
 
@@ -164,7 +217,7 @@ def conflict_refusals(
             known = knowledge.techniques.get(name)
             why = f": {relation.condition}" if relation.condition else ""
             who = "in use" if name in situation.using else f"part of {text.engine(situation.engine.name)}"
-            said = known.name if known else name.replace("-", " ")
+            said = known.name if known else _mechanism_text(name, knowledge, in_place)
             return [Refusal("conflicts", f"conflicts with {said}, {who}{why}.")]
     return []
 

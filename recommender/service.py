@@ -168,12 +168,12 @@ def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Js
             tail = f"{first_way}{best_that_fits(best, items, assessments.metric, ways=bool(ways))}"
     else:
         what = "The prompt" if phase == "prefill" else "Decoding"
-        head = f"Fits. {what} is {explain.bound_text(priced, phase)}."
+        head = f"Fits. {what} {explain.bound_text(priced, phase)}."
         if best is None:
             tail = "Nothing in the catalogue helps under these constraints."
         else:
             value = best.gain[assessments.metric]
-            tail = f"Best: {best.name}, {text.factor(value)} {objective}." if value else f"Best: {best.name}."
+            tail = f"Best: {best.name}, {text.gain(objective, value)}." if value else f"Best: {best.name}."
     return {**facts, "text": f"{head} {tail}", "best": list(best.techniques) if best else []}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 TERM_NAMES = {
     "linear": "matrix products",
@@ -29,6 +31,7 @@ PLURAL = frozenset(
         "elementwise operators",
         "collectives",
         "kernel launches",
+        "sampling and scheduling",
         "transfers from host memory",
     }
 )
@@ -62,8 +65,12 @@ def seconds(value: float) -> str:
     """With the unit that leaves a number a person can hold."""
     if not math.isfinite(value):
         return "forever"
-    if value >= 100:
-        return f"{value:,.0f} s"
+    if value >= 7200:
+        return f"{number(value / 3600)} h"
+    if value >= 120:
+        return f"{number(value / 60)} min"
+    if value == 0:
+        return "0 s"
     if value >= 1:
         return f"{number(value)} s"
     if value >= 1e-3:
@@ -82,6 +89,22 @@ def factor(value: float) -> str:
     return f"{value:.2f}x" if value < 10 else f"{value:.1f}x" if value < 100 else f"{value:,.0f}x"
 
 
+# What a gain is, in words: "1.31x faster per token".
+_GAINS = {
+    "latency": "faster end to end",
+    "tpot": "faster per token",
+    "ttft": "faster to the first token",
+    "throughput": "the throughput",
+    "memory": "less memory",
+    "cost": "the tokens per dollar",
+}
+
+
+def gain(objective: str, value: float) -> str:
+    """The gain under an objective: "1.41x the throughput"."""
+    return f"{factor(value)} {_GAINS[objective]}"
+
+
 def listed(items: list[str], last: str = "and") -> str:
     """a, b and c."""
     if len(items) < 2:
@@ -97,6 +120,31 @@ def device(name: str) -> str:
     for word in _VENDOR_WORDS:
         name = name.replace(word, "")
     return name
+
+
+# A class of devices, and one device of it.
+DEVICE_CLASSES = {
+    "cpu": ("processors", "a processor"),
+    "apple": ("Apple chips", "an Apple chip"),
+    "edge": ("edge boards", "an edge board"),
+    "apu": ("APUs", "an APU"),
+    "consumer": ("consumer cards", "a consumer card"),
+    "workstation": ("workstation cards", "a workstation card"),
+    "datacenter": ("datacenter accelerators", "a datacenter accelerator"),
+    "tpu": ("TPUs", "a TPU"),
+    "accelerator": ("accelerators", "an accelerator"),
+}
+
+
+def rates(flops: Mapping[str, Any]) -> str:
+    """The formats that a device multiplies: BF16, FP16 and INT8."""
+    names = sorted({name.removesuffix("_acc16").upper() for name, rate in flops.items() if rate})
+    return listed(names) or "none that is stated"
+
+
+def format_name(name: str) -> str:
+    """A format without its remarks: "KIVI 2-bit (keys per channel, …)" → KIVI 2-bit."""
+    return name.split(" (")[0].split(",")[0].removesuffix(" KV cache")
 
 
 def engine(name: str) -> str:
