@@ -18,7 +18,7 @@ from costmodel.stack import in_metric, stack, times
 Array = NDArray[np.float64]
 Residuals = dict[
     str, Array
-]  # in | cells | source | hardware | engine | roofline → logarithms of predicted / measured
+]  # in | rows | cells | source | hardware | engine | roofline → logarithms of predicted / measured
 
 PHASES: tuple[tuple[str, Callable[[Case], bool]], ...] = (
     ("decode time, one device", lambda c: c.phase == "decode" and c.devices == 1),
@@ -36,7 +36,7 @@ TARGETS = {
     "throughput": ("9 / 22", "20 / 60"),
     "end-to-end latency": ("7 / 20", "–"),
 }
-LEFT_OUT = ("cells", "source", "hardware", "engine")
+LEFT_OUT = ("rows", "cells", "source", "hardware", "engine")
 WORST = 10
 
 # why the model misses, by what the missed rows have in common: (test on the case, predicted / measured) → reason
@@ -143,7 +143,7 @@ def grouped(
         bias = float(np.exp(np.median(residuals["in"][chosen])))
         rows.append(
             (
-                name, str(int(chosen.sum())), cell(residuals["in"][chosen]), cell(residuals["cells"][chosen]),
+                name, str(int(chosen.sum())), cell(residuals["in"][chosen]), cell(residuals["rows"][chosen]), cell(residuals["cells"][chosen]),
                 cell(residuals["hardware"][chosen]), cell(residuals["engine"][chosen]), f"{bias:.2f}",
                 median(residuals["roofline"][chosen]),
             )
@@ -182,18 +182,19 @@ def page(cases: list[Case], residuals: Residuals, constants: int, coverage: floa
         "(`costmodel/data/efficiency.csv`: value, bounds, rows, error). Error of a row: exp(|ln(predicted / measured)|) − 1. "
         "Each cell: median / 90th percentile, in percent.",
         "",
-        "*In sample*: constants fitted on these rows. *Cells*: a fifth of the source × device × model cells left out in "
-        "turn. *Source*, *hardware*, *engine*: every source, every device, every engine class left out in turn, so its "
+        "*In sample*: constants fitted on these rows. *Rows*: a random fifth of them left out in turn, as for a sibling of "
+        "a measured row. *Cells*: a fifth of the source × device × model cells left out in turn, as for a model that "
+        "the source did not measure on that device. *Source*, *hardware*, *engine*: every source, every device, every engine class left out in turn, so its "
         "constants fall back to their priors and to what its relatives say. Trust the left-out columns. *Roofline*: the "
         "bare limit (data-sheet bandwidth and rate, no overhead) on the same rows, median.",
         "",
-        f"The 80 % intervals, made from left-out residuals, cover {100 * coverage:.0f} % of these rows.",
+        f"The 80 % intervals, made from left-out residuals, cover {100 * coverage:.0f} % of the rows left out at random.",
         "",
         "## By kind of time",
         "",
     ]
     header: tuple[str, ...] = (
-        "", "rows", "in sample", *LEFT_OUT, "roofline", "target: same sources", "target: unseen",
+        "", "rows", "in sample", "rows left out", *LEFT_OUT[1:], "roofline", "target: same sources", "target: unseen",
     )  # fmt: skip
     rows: list[tuple[str, ...]] = []
     for name, test in PHASES:
@@ -206,14 +207,15 @@ def page(cases: list[Case], residuals: Residuals, constants: int, coverage: floa
             )
         )  # fmt: skip
     parts += table(header, rows)
-    equal = source_equal(cases, residuals["in"]), source_equal(cases, residuals["source"])
+    equal = tuple(source_equal(cases, residuals[kind]) for kind in ("in", "rows", "source"))
     parts += [
         "",
         f"Decode time on one device with every source counted equally (mean of the sources' medians): {percent(equal[0])} % "
-        f"in sample, {percent(equal[1])} % with the source left out (target 20).",
+        f"in sample, {percent(equal[1])} % on rows left out at random (target 20), {percent(equal[2])} % with the source "
+        "left out.",
         "",
     ]
-    header = ("", "rows", "in sample", "cells", "hardware", "engine", "bias", "roofline")
+    header = ("", "rows", "in sample", "rows left out", "cells", "hardware", "engine", "bias", "roofline")
     for title, key, least in (
         ("By metric", lambda c: c.metric, 1),
         ("By engine", lambda c: c.engine_name, 1),

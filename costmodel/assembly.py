@@ -219,7 +219,7 @@ def assemble(
         score_factor=rates.score_factor,
         stage_overlap=rates.stage_overlap,
         stage_kernels=where(path.widened_bytes > 0.0, WIDENING_KERNELS, LAYER_KERNELS),
-        vector_share=rates.vector_share,
+        vector_share=rates.vector_share * path.vector_factor,
         mixed_overlap=rates.mixed_overlap,
         grouped_reads=where(
             shape.heads == 8.0 * shape.kv_heads, rates.grouped_reads_of_eight, rates.grouped_reads

@@ -31,6 +31,8 @@ COLUMNS = ("name", "value", "prior", "sigma", "low", "high", "unit", "count", "c
 NOISE = 0.07  # logarithm: sources differ by this and more on the same configuration
 CAUCHY = 0.18  # residuals beyond this lose weight
 STEP = 0.02  # of a logarithm, finite differences
+ROWS_SEED = 7  # of the random fifths
+REFIT_ITERATIONS = 2  # without a fold: leaving rows out moves the constants little, so few steps lead there
 
 
 @dataclass(slots=True)
@@ -100,28 +102,33 @@ def make_problem(cases: list[Case], constants: list[Constant], free: list[Consta
 
 
 def solve(
-    problem: Problem, mask: NDArray[np.bool_], start: Array, iterations: int = 12, scale: float = CAUCHY
+    problem: Problem,
+    mask: NDArray[np.bool_],
+    start: Array,
+    iterations: int = 12,
+    scale: float = CAUCHY,
+    known: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Levenberg–Marquardt on the masked rows; returns the logarithms of the constants and the last Jacobian."""
+    """Levenberg–Marquardt on the masked rows; returns the logarithms of the constants and the last Jacobian.
+
+    `known` is a Jacobian near the start, with which the first iteration saves one.
+    """
     free = problem.free
     prior = np.log([c.prior for c in free])
     sigma = np.array([c.sigma for c in free])
     low, high = np.log([max(c.low, 1e-12) for c in free]), np.log([c.high for c in free])
     theta, damping = np.clip(start, low, high), 1e-2
     predicted = predict(problem.rows, problem.values(theta))
-    jacobian = np.zeros((len(predicted), len(free)))
+    jacobian = np.zeros((len(predicted), len(free))) if known is None else known
 
     def cost(residual: Array, at: Array) -> float:
         robust = scale**2 * np.log1p((residual / scale) ** 2)
         return float((problem.weight * robust * mask).sum() / NOISE**2 + (((at - prior) / sigma) ** 2).sum())
 
     now = cost(predicted - problem.target, theta)
-    for _ in range(iterations):
-        for i in range(len(free)):
-            moved = theta.copy()
-            step = STEP if theta[i] + STEP <= high[i] else -STEP
-            moved[i] += step
-            jacobian[:, i] = (predict(problem.rows, problem.values(moved)) - predicted) / step
+    for round_ in range(iterations):
+        if known is None or round_ > 0:
+            jacobian = slopes(problem, theta, predicted, high)
         residual = predicted - problem.target
         strength = problem.weight * mask / (1.0 + (residual / scale) ** 2) / NOISE**2
         normal = jacobian.T @ (jacobian * strength[:, None]) + np.diag(1.0 / sigma**2)
@@ -142,33 +149,27 @@ def solve(
     return theta, jacobian
 
 
-def refit(problem: Problem, mask: NDArray[np.bool_], theta: Array, jacobian: Array, steps: int = 4) -> Array:
-    """The constants without the masked rows: Gauss–Newton steps from the full solution with its Jacobian kept.
-
-    Leaving rows out moves the constants little, so the Jacobian of the full solution serves; one left-out fold costs
-    a few evaluations instead of hundreds.
-    """
-    free = problem.free
-    prior = np.log([c.prior for c in free])
-    sigma = np.array([c.sigma for c in free])
-    low, high = np.log([max(c.low, 1e-12) for c in free]), np.log([c.high for c in free])
-    for _ in range(steps):
-        residual = predict(problem.rows, problem.values(theta)) - problem.target
-        strength = problem.weight * mask / (1.0 + (residual / CAUCHY) ** 2) / NOISE**2
-        normal = jacobian.T @ (jacobian * strength[:, None]) + np.diag(1.0 / sigma**2)
-        gradient = jacobian.T @ (strength * residual) + (theta - prior) / sigma**2
-        theta = np.clip(theta + np.clip(np.linalg.solve(normal, -gradient), -0.4, 0.4), low, high)
-    return theta
+def slopes(problem: Problem, theta: Array, predicted: Array, high: Array) -> Array:
+    """Derivatives of the predictions' logarithms by those of the constants, by finite differences."""
+    jacobian = np.zeros((len(predicted), len(problem.free)))
+    for i in range(len(problem.free)):
+        moved = theta.copy()
+        step = STEP if theta[i] + STEP <= high[i] else -STEP
+        moved[i] += step
+        jacobian[:, i] = (predict(problem.rows, problem.values(moved)) - predicted) / step
+    return jacobian
 
 
 Fold = tuple[str, NDArray[np.bool_]]
 
 
 def folds(problem: Problem, kind: str) -> list[Fold]:
-    """Rows to leave out together: `cells` (a fifth of the source × device × model cells), or every `source`,
-    `hardware` or `engine` (class) in turn."""
+    """Rows to leave out together: `rows` (a fifth of all, at random), `cells` (a fifth of the source × device × model
+    cells), or every `source`, `hardware` or `engine` (class) in turn."""
     cases = problem.rows.cases
-    if kind == "cells":
+    if kind == "rows":
+        keys = [str(n) for n in np.random.default_rng(ROWS_SEED).permutation(len(cases)) % 5]
+    elif kind == "cells":
         names = [f"{c.source}|{c.hardware_name}|{c.model.slug if c.model else ''}" for c in cases]
         order = {
             name: i % 5
@@ -185,7 +186,7 @@ def cross_validate(problem: Problem, theta: Array, jacobian: Array, kind: str) -
     """Residuals (logarithms) of every row, predicted by constants that never saw its fold."""
     residual = np.full(len(problem.target), np.nan)
     for _, out in folds(problem, kind):
-        moved = refit(problem, ~out, theta, jacobian)
+        moved, _ = solve(problem, ~out, theta, REFIT_ITERATIONS, known=jacobian)
         residual[out] = (predict(problem.rows, problem.values(moved)) - problem.target)[out]
     return residual
 
@@ -259,18 +260,22 @@ def record(problem: Problem, theta: Array, jacobian: Array, left_out: Array) -> 
 MOVED_SHARE = 0.01  # a row counts for a constant when 1 % of the constant moves its prediction by 0.01 %
 
 
-def interval_rows(cases: list[Case], inside: Array, unseen: Array) -> list[dict[str, str]]:
-    """Factors of the 80 % intervals: by phase, engine and device group, and for what no row covers."""
+def interval_rows(cases: list[Case], siblings: Array, inside: Array, unseen: Array) -> list[dict[str, str]]:
+    """Factors of the 80 % intervals: by phase, engine and device group, and for what no row covers.
+
+    A question about a measured engine and device group may be a sibling of a measured row or a new model on a new
+    device: the residuals of both kinds of hold-out count alike.
+    """
     rows = []
     phases = sorted({case.phase for case in cases})
-    size = np.abs(inside)
+    size = np.abs(np.concatenate([siblings, inside]))
     for phase in phases:
         of_phase = np.array([case.phase == phase for case in cases])
-        general = float(np.quantile(size[of_phase], INTERVAL_QUANTILE))
+        general = float(np.quantile(size[np.tile(of_phase, 2)], INTERVAL_QUANTILE))
         keys = [(case.engine_key, case.group) if case.phase == phase else None for case in cases]
         for key in sorted({key for key in keys if key}):
             chosen = np.array([k == key for k in keys])
-            own = float(np.quantile(size[chosen], INTERVAL_QUANTILE))
+            own = float(np.quantile(size[np.tile(chosen, 2)], INTERVAL_QUANTILE))
             n = int(chosen.sum())
             width = (own * n + general * SHRINKAGE_ROWS) / (n + SHRINKAGE_ROWS)
             rows.append(
@@ -328,7 +333,7 @@ def write_page(problem: Problem, theta: Array, left_out: dict[str, Array]) -> No
         "roofline": accuracy_page.roofline_residuals(cases), **left_out,
     }  # fmt: skip
     width = np.log([intervals.spread(c.phase, c.engine_key, c.group)[0] for c in cases])
-    coverage = float(np.mean(np.abs(residuals["in"]) <= width))
+    coverage = float(np.mean(np.abs(residuals["rows"]) <= width))
     text = accuracy_page.page(cases, residuals, len(problem.free), coverage)
     (folder / "accuracy.md").write_text(text, encoding="utf-8")
 
@@ -338,6 +343,7 @@ def main(arguments: list[str], say: Callable[[str], Any] = print) -> None:
     cases = training_cases()
     constants = read_constants()
     problem, theta, jacobian = calibrate(cases, constants, restart="--restart" in arguments)
+    siblings = cross_validate(problem, theta, jacobian, "rows")
     inside = cross_validate(problem, theta, jacobian, "cells")
     by_engine = cross_validate(problem, theta, jacobian, "engine")
     by_hardware = cross_validate(problem, theta, jacobian, "hardware")
@@ -346,9 +352,9 @@ def main(arguments: list[str], say: Callable[[str], Any] = print) -> None:
     write_csv(data / "efficiency.csv", COLUMNS, rows_of(constants))
     by_source = cross_validate(problem, theta, jacobian, "source")
     unseen = np.where(np.abs(by_engine) > np.abs(by_hardware), by_engine, by_hardware)
-    write_csv(data / "intervals.csv", INTERVAL_COLUMNS, interval_rows(cases, inside, unseen))
+    write_csv(data / "intervals.csv", INTERVAL_COLUMNS, interval_rows(cases, siblings, inside, unseen))
     write_page(problem, theta, {
-        "cells": inside, "source": by_source, "hardware": by_hardware, "engine": by_engine,
+        "rows": siblings, "cells": inside, "source": by_source, "hardware": by_hardware, "engine": by_engine,
     })  # fmt: skip
     error = np.median(np.expm1(np.abs(predict(problem.rows, problem.values(theta)) - problem.target)))
     say(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from costmodel.efficiency import Rates, parameters, rates_for
+from costmodel.efficiency import HIGHEST_SHARE, Rates, parameters, rates_for
 from costmodel.formats import Format, find_format
 from costmodel.numeric import distinct
 from costmodel.specs import Engine, Hardware
@@ -21,6 +21,10 @@ FLOPS_PER_BYTE_UNKNOWN = 20.0
 TUNED_CAPABILITY = 8.0
 TUNED_FAMILIES = ("awq", "gptq", "int4", "hqq", "fp4", "int")
 ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
+# two memory channels of a desktop (DDR5-8000: 128 GB/s), which a few cores keep busy; a server has eight or more
+FEW_CHANNELS_BYTES_PER_S = 130e9
+# GGUF formats with scales of scales and packed minima, or code books: many instructions to unpack one weight
+SUPER_BLOCKS = ("_k", "-iq")
 
 
 class Path(NamedTuple):
@@ -36,6 +40,7 @@ class Path(NamedTuple):
     widened_bytes: float  # traffic per weight of writing it out in 16 bits before a large multiplication
     host_factor: float  # host time to issue a layer over that of plain weights
     thread_factor: float  # rate of a CPU core over that of plain formats
+    vector_factor: float  # rate of products with single vectors over that of plain weights
 
 
 def peak_flops(hardware: Hardware, path: str, *, accumulates_16: bool = False) -> float:
@@ -135,6 +140,8 @@ def make_path(
         bandwidth *= values.get("bandwidth.ultra", 1.0)
     if hardware.slug.endswith("-2s") and rates.group == "cpu" and not ideal:
         bandwidth *= values.get("bandwidth.two_sockets", 1.0)
+    if rates.group == "cpu" and hardware.bandwidth_bytes_per_s < FEW_CHANNELS_BYTES_PER_S and not ideal:
+        bandwidth = min(bandwidth * values.get("bandwidth.few_channels", 1.0), HIGHEST_SHARE)
     dequantize = 1.0
     if weights.is_quantized and not ideal:
         scheme = values.get(f"decode_scheme.{weights.scheme}", 1.0)
@@ -145,6 +152,10 @@ def make_path(
             dequantize = values.get(f"dequantize.{kernel}", 1.1)
     small_tables = weights.scheme == "lut" and weights.bits_per_weight < 4.0
     host_cost = values.get(f"host_format.{host_family(weights)}", 1.0)
+    packed = weights.family == "gguf" and weights.bits_per_weight < BITS_PER_BYTE
+    packing = "super" if any(mark in weights.slug for mark in SUPER_BLOCKS) else "plain"
+    # without matrix units the same lanes unpack and multiply: unpacking shows where the memory is fast for the lanes
+    unpack = values.get(f"vector_unpack.{packing}.{rates.group}", share) if packed and not ideal else share
     return Path(
         path=path,
         flops_per_s=peak_flops(hardware, path, accumulates_16=rates.accumulates_16) * share,
@@ -159,6 +170,7 @@ def make_path(
         else 0.0,
         host_factor=1.0 if ideal or rates.group.startswith("cpu") else host_cost,
         thread_factor=values.get(f"thread_scheme.small_lut.{rates.engine}", 1.0) if small_tables else 1.0,
+        vector_factor=unpack / share,
     )
 
 
