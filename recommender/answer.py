@@ -55,6 +55,7 @@ class Recommendation:
     engine: str | None = None  # of a plan: one that ships all its parts
     steps: tuple[Json, ...] = ()  # of a plan: technique, marginal gain, in the order one would deploy
     meets_slo: bool | None = None
+    instead_of: tuple[str, ...] = ()  # names of what is in use and would go
     disagreement: str | None = None  # where reported figures contradict the prediction
     member_gains: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 

@@ -243,6 +243,7 @@ def single(
         mechanism=technique.mechanism,
         rank_discount=min(discount([member.technique], knowledge) for member in group),
         meets_slo=meets_slo(assessments, item.index),
+        instead_of=explain.replaced(item.changes, assessments.situation, knowledge),
         member_gains={member.slug: member.gain for member in group},
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recommender import explain, for_model, own_changes, rank, refusals, rules
+from recommender import explain, for_model, own_changes, rank, refusals, rules, text
 from recommender.answer import GAIN_METRICS
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
@@ -255,7 +255,8 @@ def explain_outcome(found: Assessments, index: int, code: str, gain: Mapping[str
         return explain.lacks(priced, index, found.situation.devices_text, question.devices)
     if index == 0:
         return "comes out neutral for this model and workload: it would change nothing."
-    return explain.no_gain(
+    gone = explain.replaced(found.candidates[index], found.situation, found.knowledge)
+    sentence = explain.no_gain(
         priced,
         index,
         objective=question.objective,
@@ -264,3 +265,4 @@ def explain_outcome(found: Assessments, index: int, code: str, gain: Mapping[str
         batch=question.batch,
         changes=found.candidates[index],
     )
+    return f"would replace {text.listed(list(gone))}; {sentence}" if gone else sentence

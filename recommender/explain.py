@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recommender import text
+from recommender import effects, text
+from recommender.feasibility import weight_bits
+from recommender.knowledge import Knowledge
 from recommender.pricing import Priced
+from recommender.situation import Situation
 
 # A term below this share of a step does not decide anything and is not worth a number.
 WORTH_SAYING = 0.015
@@ -82,6 +85,19 @@ PARTS_OF_MEMORY = {
     "activation_bytes": "activations",
     "overhead_bytes": "overhead",
 }
+
+
+def replaced(changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge) -> tuple[str, ...]:
+    """What is in use and would go: techniques that set a field which changes, or the weights' format as stated."""
+    names = [
+        knowledge.techniques[slug].name
+        for slug in situation.using
+        if not changes.keys().isdisjoint(effects.settings_of(knowledge.techniques[slug]))
+    ]
+    present = str(situation.base["weight_format"])
+    if not names and "weight_format" in changes and weight_bits(present) < 16:
+        names.append(f"{present} weights")
+    return tuple(names)
 
 
 def lacks(priced: Priced, index: int, devices_text: str, devices: int) -> str:

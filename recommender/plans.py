@@ -316,6 +316,7 @@ def recommendation(
         evidence=(),
         rank_discount=float(prices[0]) - stack.STEP_PRICE * len(slugs),
         engine=common_engine(planned, index, assessments),
+        instead_of=explain.replaced(changes, assessments.situation, knowledge),
         steps=tuple(steps(planned, index, assessments)),
     )
 

@@ -11,7 +11,7 @@ from recommender import assemble, breakeven, explain, feasibility, plans, text, 
 from recommender.answer import Answer, Json, Recommendation, Rejection, plain
 from recommender.assess import Assessments, assess
 from recommender.errors import InvalidQuestion
-from recommender.knowledge import Knowledge, load_knowledge
+from recommender.knowledge import RESEARCH_CODE, Knowledge, load_knowledge
 from recommender.question import Question
 from recommender.refusals import first
 from recommender.rules import matches_level
@@ -156,6 +156,7 @@ def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Js
         "bound": priced.bound(phase, 0),
         "term": text.term(name),
         "share": share,
+        "weight_format": str(situation.base["weight_format"]),
     }
     best = items[0] if items else None
     if found is not None:
@@ -173,8 +174,17 @@ def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Js
             tail = "Nothing in the catalogue helps under these constraints."
         else:
             value = best.gain[assessments.metric]
-            tail = f"Best: {best.name}, {text.gain(objective, value)}." if value else f"Best: {best.name}."
+            lead = "Best" if shipped(best) else "No engine ships anything that helps here; research code"
+            gone = f" instead of {text.listed(list(best.instead_of))}" if best.instead_of else ""
+            tail = f"{lead}: {best.name}{gone}" + (f", {text.gain(objective, value)}." if value else ".")
     return {**facts, "text": f"{head} {tail}", "best": list(best.techniques) if best else []}
+
+
+def shipped(item: Recommendation) -> bool:
+    """Whether an engine has it; a plan is made of such parts alone."""
+    return item.kind == "plan" or any(
+        entry["technique"] == item.techniques[0] and entry["name"] != RESEARCH_CODE for entry in item.engines
+    )
 
 
 def best_that_fits(best: Recommendation, items: Sequence[Recommendation], metric: str, *, ways: bool) -> str:

@@ -37,12 +37,24 @@ def test_table_fits_eighty_columns(question, database):
 
 def test_the_default_answer_is_short(database):
     done = run(database, "recommend", "--hw", "a100", "--model", "8b", "--engine", "vllm")
-    assert len(done.stdout.splitlines()) <= 45
+    assert len(done.stdout.splitlines()) <= 34
 
 
 def test_the_verdict_of_the_main_job(database):
     done = run(database, "recommend", "--hw", "rtx3090", "--model", "70b")
     assert "Does not fit" in done.stdout and "2-bit" in done.stdout and "2 x RTX 3090" in done.stdout
+
+
+def test_what_would_go_is_named(database):
+    done = run(database, "recommend", "--hw", "h100", "--model", "13b", "--using", "awq", "--why-not")
+    assert "W4A16-AWQ-G128" in done.stdout and "FP16 " not in done.stdout.split("Option")[0]
+    flat = " ".join(done.stdout.split())
+    assert "would replace AWQ" in flat
+
+
+def test_the_order_and_research_code_are_said(database):
+    done = run(database, "recommend", "--hw", "rtx3090", "--model", "70b")
+    assert "smallest change first, then faster; offloading last; * research code" in done.stdout
 
 
 def test_json_is_nothing_but_json(database):

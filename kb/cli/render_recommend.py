@@ -8,9 +8,11 @@ from typing import Any
 from kb.cli import render as text
 
 LABEL = 11
-BAR = 40
-NAME = 24
-SHOWN_REASONS = 3
+BAR = 35
+NAME = 25
+SHOWN_REASONS = 2
+REASON_LINES = 5  # of the reasons shown together
+SHOWN_WAYS = 2
 
 UNITS = {
     "latency": ("s/request", "e2e_ms", 1e-3),
@@ -27,14 +29,15 @@ def render(answer: Mapping[str, Any]) -> str:
     """The whole answer."""
     blocks: list[str | None] = [
         question(answer),
-        "",
         label("VERDICT", answer["verdict"]["text"]),
-        "",
         memory(answer),
         "",
+        options(answer),
+        "",
+        do(answer),
+        rejected(answer),
+        tail(answer),
     ]
-    blocks.append(options(answer))
-    blocks += ["", do(answer), rejected(answer), "", tail(answer)]
     return text.printable("\n".join(block for block in blocks if block is not None))
 
 
@@ -61,15 +64,16 @@ def question(answer: Mapping[str, Any]) -> str:
     if asked["using"]:
         line += f" · using {', '.join(asked['using'])}"
     lines = [label("Question", line)]
-    for name in ("model", "hardware"):
-        found = names[name]
-        if found["alternatives"] and text.text(found["asked"]).lower() != found["slug"]:
-            read = f'"{found["asked"]}" read as {found["slug"]}; also '
-            also = found["alternatives"][0]
-            for other in found["alternatives"][1:]:
-                if len(read) + len(also) + len(other) + 2 <= text.width() - LABEL:
-                    also += f", {other}"
-            lines.append(label("", read + also))
+    read = [
+        (names[name]["asked"], names[name]["slug"], names[name]["alternatives"])
+        for name in ("model", "hardware")
+        if names[name]["alternatives"] and text.text(names[name]["asked"]).lower() != names[name]["slug"]
+    ]
+    said = [f'"{asked}" as {slug}, not {others[0]}' for asked, slug, others in read]
+    if len(read) == 1:
+        more = ", ".join(read[0][2][1:3])
+        said[0] += f" or {more}" if more and len(said[0]) + len(more) < text.width() - LABEL - 9 else ""
+    lines += [label("", f"read {'; '.join(said)}")] if said else []
     return "\n".join(lines)
 
 
@@ -77,23 +81,31 @@ def memory(answer: Mapping[str, Any]) -> str:
     """A bar per format: what is needed against what is there."""
     baseline = answer["baseline"]["memory_bytes"]
     available = baseline["available"]
-    rows = [(answer["scenario"]["weight_format"].upper(), baseline["total"])]
+    rows = [(answer["verdict"]["weight_format"].upper(), baseline["total"])]
     found = answer["feasibility"]
     if found:
-        rows += [(row["weights"].split(" ")[0], row["total_bytes"]) for row in found["formats"]]
+        rows += [(row["weights"], row["total_bytes"]) for row in nearest_formats(found["formats"])]
     else:
         best = next((item for item in answer["recommendations"]), None)
         if best is not None:
-            rows.append(("best", best["estimate"]["memory_bytes"]["total"]))
+            rows.append(("best option", best["estimate"]["memory_bytes"]["total"]))
     devices = answer["scenario"]["devices"]
     there = f"{'' if devices == 1 else f'{devices} x '}{short(answer['resolved']['hardware']['name'])}"
-    head = f"{there}: {text.gigabytes(available)}"
-    lines = [label("Memory", head)]
+    lines = [label("Memory", f"{there}: {text.gigabytes(available)}")]
     for name, total in rows:
         over = total - available
         state = f"over by {over / 1e9:,.1f}" if over > 0 else f"{-over / 1e9:,.1f} free"
-        lines.append(f"  {name[:8]:<9}{text.gigabytes(total):>9}  {state:<15}{bar(total, available)}")
+        said = name.removeprefix("the published ").removesuffix(" weights")
+        lines.append(
+            f"  {text.shorten(said, 14):<15}{text.gigabytes(total):>9}  {state:<15}{bar(total, available)}"
+        )
     return "\n".join(lines)
+
+
+def nearest_formats(formats: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The widest weights that fit, and the next wider ones that do not."""
+    fits = next((k for k, row in enumerate(formats) if row["fits"]), len(formats))
+    return list(formats[max(0, fits - 1) : fits + 1])
 
 
 def bar(total: float, available: float) -> str:
@@ -114,30 +126,53 @@ def options(answer: Mapping[str, Any]) -> str:
     if not items and not answer["feasibility"]:
         return label("Options", "nothing in the knowledge base gains here; --why-not lists every reason")
     shows_unit = objective != "memory"
-    head = f"    {'Option':<{NAME}} {'Memory':>9} {unit if shows_unit else '':>9}  {'Gain':<18} Loss Papers"
+    head = f"    {'Option':<{NAME}} {'Memory':>9} {unit if shows_unit else '':>9}  {'Gain':<17} {'Loss':<4} Papers"
     lines = [head.rstrip()]
     for item in items:
         others = len(item["members"]) - 1 if item["kind"] == "technique" else 0
-        name = item["name"] + (f" (+{others} alike)" if others else "")
         value = item["estimate"][field] * scale if shows_unit else None
-        lines += row(
-            item["rank"],
-            name,
-            item["estimate"]["memory_bytes"]["total"],
-            value,
-            gain_text(item["gain"][metric], item["gain_interval"][metric]),
-            LOSS[item["quality"]["lossless"]],
-            len(item["papers"]),
+        lines.append(
+            row(
+                item["rank"],
+                option_name(item, others),
+                item["estimate"]["memory_bytes"]["total"],
+                value,
+                gain_text(item["gain"][metric], item["gain_interval"][metric]),
+                LOSS[item["quality"]["lossless"]],
+                len(item["papers"]),
+            )
         )
     extra = [change for change in (answer["feasibility"] or {}).get("changes", ()) if beyond(change, answer)]
-    for change in extra[:3]:
+    for change in extra[:SHOWN_WAYS]:
         value = change[field] * scale if shows_unit else None
         loss = "some" if "weights" in change["change"] and "bit" in change["change"] else "none"
         words = (
             change["change"].replace(" weights, ", ", ").replace(" of weights in host memory", " on the host")
         )
-        lines += row("", words, change["total_bytes"], value, "", loss, None)
-    return "\n".join(lines)
+        words = words.split(" instead of ")[0]
+        lines.append(row("", words, change["total_bytes"], value, "", loss, None))
+    notes = ["smallest change first, then faster; offloading last"] if extra else []
+    notes += ["* research code"] if any(is_research(item) for item in items) else []
+    return "\n".join([*lines, *([f"    ({'; '.join(notes)})"] if notes else [])])
+
+
+def option_name(item: Mapping[str, Any], others: int) -> str:
+    """A name that fits its column: what it replaces, its relatives and `*` for research code as far as there is room."""
+    mark = "*" if is_research(item) else ""
+    name = short(item["name"]) + mark
+    for more in (
+        f" for {' and '.join(item['instead_of'])}" if item["instead_of"] else "",
+        f" (+{others} alike)" if others else "",
+    ):
+        if len(name) + len(more) <= NAME:
+            name += more
+    return str(text.shorten(name, NAME))
+
+
+def is_research(item: Mapping[str, Any]) -> bool:
+    """Whether no engine ships a part of it."""
+    shipped = {entry["technique"] for entry in item["engines"] if entry["name"] != "research code"}
+    return any(slug not in shipped for slug in item["techniques"])
 
 
 def beyond(change: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
@@ -151,19 +186,14 @@ def beyond(change: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
     )
 
 
-def row(
-    rank: Any, name: str, total: float, value: Any, gain: str, loss: str, papers: int | None
-) -> list[str]:
-    """One option; a name that is too long goes on under itself."""
-    import textwrap
-
-    wrapped = textwrap.wrap(short(name), NAME) or [""]
+def row(rank: Any, name: str, total: float, value: Any, gain: str, loss: str, papers: int | None) -> str:
+    """One option on one line."""
     shown = "" if value is None else text.significant(value)
-    first = (
-        f"{rank!s:>2}  {wrapped[0]:<{NAME}} {text.gigabytes(total):>9} {shown:>9}  {gain:<18} {loss:<5}"
+    line = (
+        f"{rank!s:>2}  {text.shorten(name, NAME):<{NAME}} {text.gigabytes(total):>9} {shown:>9}  {gain:<17} {loss:<4}"
         f"{'' if papers is None else papers:>5}"
     )
-    return [first.rstrip(), *(f"    {more}" for more in wrapped[1:])]
+    return line.rstrip()
 
 
 def gain_text(gain: float | None, interval: Sequence[float] | None) -> str:
@@ -171,7 +201,10 @@ def gain_text(gain: float | None, interval: Sequence[float] | None) -> str:
     if gain is None:
         return ""
     shown = f"{gain:.2f}x" if gain < 100 else f"{gain:,.0f}x"
-    return f"{shown} ({interval[0]:.2f}-{interval[1]:.2f})" if interval else shown
+    if not interval:
+        return shown
+    low, high = (f"{bound:.2f}" if bound < 10 else f"{bound:.1f}" for bound in interval)
+    return f"{shown} ({low}-{high})"
 
 
 def do(answer: Mapping[str, Any]) -> str | None:
@@ -187,16 +220,30 @@ def do(answer: Mapping[str, Any]) -> str | None:
     for number, step in enumerate(steps, start=1):
         gain = (step.get("marginal_gain") or {}).get(metric) if len(steps) > 1 else None
         said = f"{number}. {step['name']}" + (f", {gain:.2f}x on top" if gain else "")
+        if number == 1 and best["instead_of"]:
+            said += f" instead of {' and '.join(best['instead_of'])}"
         how = how_to(step["technique"], best["engines"], best["engine"] or answer["scenario"]["engine"])
         lines.append(label("Do" if number == 1 else "", said + how))
     lines.append(label("Why", best["why"]))
-    caveats = sorted(
-        best["caveats"], key=lambda line: not line.startswith(("Stops paying", "Not a speed-up"))
-    )
-    but = best["disagreement"] or (caveats[0] if caveats else None)
-    if but:
-        lines.append(label("But", but))
+    caveats = sorted(best["caveats"], key=weight_of_caveat)
+    but = [best["disagreement"]] if best["disagreement"] else [line.split("; ")[0] for line in caveats[:1]]
+    lines += [label("But", line) for line in but]
     return "\n".join(lines)
+
+
+# What a reader must know first, by the beginning of the caveat.
+FIRST_CAVEATS = (
+    "No serving engine",
+    "Not a speed-up",
+    "Stops paying",
+    "Starts paying",
+    "Changes what",
+    "Each token",
+)
+
+
+def weight_of_caveat(line: str) -> int:
+    return next((k for k, start in enumerate(FIRST_CAVEATS) if line.startswith(start)), len(FIRST_CAVEATS))
 
 
 def one_line(name: str, value: str) -> str:
@@ -205,15 +252,23 @@ def one_line(name: str, value: str) -> str:
 
 
 def how_to(slug: str, engines: Sequence[Mapping[str, Any]], engine: str) -> str:
-    """` — vLLM: --quantization awq_marlin`"""
+    """` · vllm: --quantization hqq (since 0.5.5)`"""
     mine = [entry for entry in engines if entry["technique"] == slug and entry["how"]]
     chosen = next((entry for entry in mine if entry["name"] == engine), None) or next(iter(mine), None)
-    return "" if chosen is None else f" · {chosen['name']}: {chosen['how'].rstrip('.')}"
+    if chosen is None:
+        return ""
+    since = f" (since {chosen['since']})" if chosen["since"] else ""
+    how = chosen["how"].rstrip(".")
+    if len(how) > text.width() - LABEL and " (" in how:
+        how = how[: how.rindex(" (")]  # remarks in brackets
+    return f" · {chosen['name']}: {how}{since}"
 
 
 def rejected(answer: Mapping[str, Any]) -> str:
     """Why not the others: the few a reader would ask about, or all of them by code."""
-    items = sorted(answer["rejected"], key=lambda item: (-item["prominence"], item["technique"]))
+    items = sorted(
+        answer["rejected"], key=lambda item: (is_dull(item), -item["prominence"], item["technique"])
+    )
     if answer["scenario"]["why_not"]:
         return "\n" + all_rejected(answer["rejected"])
     seen: set[str] = set()
@@ -224,10 +279,18 @@ def rejected(answer: Mapping[str, Any]) -> str:
             seen.add(kind)
             shown.append(item)
     lines = [label("Not" if i == 0 else "", item["reason"]) for i, item in enumerate(shown)]
+    while len(lines) > 1 and sum(line.count("\n") + 1 for line in lines) > REASON_LINES:
+        lines.pop()
+    shown = shown[: len(lines)]
     left = len(items) - len(shown)
     if left > 0:
         lines.append(one_line("" if lines else "Not", f"{left} more with their reasons: --why-not"))
     return "\n".join(lines)
+
+
+def is_dull(item: Mapping[str, Any]) -> bool:
+    """Reasons that every reader expects: what runs already, and what does nothing about a lack of memory."""
+    return item["code"] in ("already-in-use", "not-applicable") or " no memory" in item["reason"]
 
 
 def all_rejected(items: Sequence[Mapping[str, Any]]) -> str:
@@ -251,14 +314,11 @@ def tail(answer: Mapping[str, Any]) -> str:
     """How sure, and where to go on."""
     sure, lines = answer["confidence"], []
     if sure.get("factor"):
-        said = f"{sure['level']}: times within a factor {sure['factor']:.2f}; {sure['basis'].split(':')[0]}"
+        basis = sure["basis"].split(":")[0].replace("only with a release of another year", "in another year")
+        said = f"{sure['level']}: times within {sure['factor']:.2f}x; {basis}"
         lines.append(one_line("Confidence", said))
     lines += [label("Note", note) for note in answer["notes"]]
     best = answer["recommendations"][0]["techniques"][0] if answer["recommendations"] else None
     more = [f"kb show {best}"] if best else []
-    asked, names = answer["scenario"], answer["resolved"]
-    page = f"/recommend?hardware={names['hardware']['slug']}&model={names['model']['slug']}"
-    page += f"&batch={asked['batch']}" if asked["batch"] > 1 else ""
-    lines.append(label("Next", " · ".join([*more, "--why-not", "--json", "kb serve, then"])))
-    lines.append(f"{'':<{LABEL}}{page}")
+    lines.append(label("Next", " · ".join([*more, "--why-not", "--json", "kb serve"])))
     return "\n".join(lines)
