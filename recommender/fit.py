@@ -153,6 +153,7 @@ def option(
         "fits": fits,
         "reaches": fits and miss <= 1.0 and math.isfinite(tpot),
         "miss": miss,
+        "sure": surely_reaches(question, priced, i),
         "ttft_ms": ttft,
         "tpot_ms": tpot,
         "tpot_interval_ms": interval_ms(priced, i),
@@ -166,9 +167,21 @@ def option(
     }
 
 
-def interval_ms(priced: Priced, i: int) -> list[float] | None:
-    """The 80 % interval of the time per token."""
-    found = priced.estimate.tpot_interval_s
+def surely_reaches(question: Question, priced: Priced, i: int) -> bool:
+    """Whether the upper ends of the 80 % intervals keep the targets too, not only the estimates."""
+    for target, field in (
+        (question.tpot_slo_ms, "tpot_interval_s"),
+        (question.ttft_slo_ms, "ttft_interval_s"),
+    ):
+        bounds = interval_ms(priced, i, field)
+        if target is not None and (bounds is None or bounds[1] > target):
+            return False
+    return True
+
+
+def interval_ms(priced: Priced, i: int, field: str = "tpot_interval_s") -> list[float] | None:
+    """The 80 % interval of a time, by default that per token."""
+    found = getattr(priced.estimate, field)
     if found is None:
         return None
     return [float(np.broadcast_to(np.asarray(bound, dtype=float), priced.count)[i]) * 1e3 for bound in found]

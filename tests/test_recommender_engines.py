@@ -58,3 +58,10 @@ def test_fit_searches_the_devices_that_the_engine_runs_on():
     found = fit({"model": "8b", "tpot_slo_ms": 30, "engine": "mlx"})
     assert found["options"] and {option["engine"] for option in found["options"]} == {"mlx"}
     assert all(find_hardware(option["hardware"]).spec.vendor == "Apple" for option in found["options"])
+
+
+def test_fit_says_where_the_interval_reaches_beyond_the_target():
+    found = fit({"model": "70b", "tpot_slo_ms": 50, "batch": 16})
+    assert {option["sure"] for option in found["options"]} == {True, False}
+    for option in found["options"]:
+        assert option["sure"] == (option["tpot_interval_ms"][1] <= 50), option["hardware"]

@@ -22,15 +22,23 @@ COLUMNS = (
 )  # fmt: skip
 
 
+# Where a flag means something else here than for one scenario.
+HELP = {
+    "hardware": "Only this device [every device of the catalogue].",
+    "engine": "What serves the model [the usual engine of each device: vllm, or llama.cpp on small ones].",
+}
+
+
 def options(function: Any) -> Any:
     """The scenario's flags; a device may be named but need not be."""
     for flag in reversed(FLAGS):
         if flag.field in ("devices", "using", "tensor_parallel", "pipeline_parallel", "expert_parallel"):
             continue
         required = flag.field == "model"
-        function = click.option(
-            *flag.names, flag.field, metavar=flag.metavar, required=required, help=flag.help
-        )(function)
+        text = HELP.get(flag.field, flag.help)
+        function = click.option(*flag.names, flag.field, metavar=flag.metavar, required=required, help=text)(
+            function
+        )
     return function
 
 
@@ -80,7 +88,7 @@ def render(answer: Mapping[str, Any], top: int) -> str:
         return text.printable("\n".join(lines))
     rows = [
         {
-            "where": f"{option['devices']} x {device(option['name'])}",
+            "where": f"{option['devices']} x {device(option['name'])}{'' if option['sure'] else ' ~'}",
             "weights": option["weights"].replace(" weights and activations", " W8A8").replace(" weights", ""),
             "ttft": text.significant(option["ttft_ms"]),
             "tpot": text.significant(option["tpot_ms"]),
@@ -98,5 +106,7 @@ def render(answer: Mapping[str, Any], top: int) -> str:
     lines = [head, "", text.table(columns, rows), ""]
     if left > 0:
         lines.append(f"{left} more: --top {len(answer['options'])}")
+    if not all(option["sure"] for option in answer["options"][:top]):
+        lines.append("~ The 80 % interval reaches beyond the target: measure before you buy.")
     lines.append(answer["notes"][0])
     return text.printable("\n".join(lines))
