@@ -208,6 +208,7 @@ def single(
         engine=assessments.situation.engine,
         shipped=knowledge.shipped_by(item.slug),
         loss=loss,
+        changes=item.changes,
     )
     remarks += caveats.of_times(
         assessments.priced, item.index, gain=item.gain, break_even=break_even, makes_it_fit=makes_it_fit

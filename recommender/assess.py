@@ -120,14 +120,17 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     present: list[str] = []
     techniques = knowledge.on_engine(situation.engine.slug)
     kept = own_changes.kept(situation, knowledge)
+    sized = {} if bool(baseline.fits[0]) else for_model.narrowed(techniques, situation, knowledge)
+    if sized:
+        techniques = {**techniques, **sized}
     for slug in knowledge.active:
         technique = techniques[slug]
         able = traits.issuperset(knowledge.demands[slug])
         host = host_overrides(technique, baseline) if technique.requires.host_link and able else {}
         alone = kept.get((slug, able))
-        if host or alone is None:
+        if host or alone is None or slug in sized:
             alone = own_changes.work_out(technique, situation, workload, host, able=able)
-            if not host and slug in knowledge.timeless:
+            if not host and slug in knowledge.timeless and slug not in sized:
                 kept[slug, able] = alone
         if alone.key not in where:
             where[alone.key] = len(candidates)
@@ -149,7 +152,7 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         priced=priced,
         candidates=candidates,
         in_place=in_place,
-        adapted=for_model.adapted(changes, situation.model, techniques, knowledge),
+        adapted=sized | for_model.adapted(changes, situation.model, techniques, knowledge),
     )
     outcomes = [found.outcome(i, gains[i], spreads[i]) for i in range(len(candidates))]
     unfit = {

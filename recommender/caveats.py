@@ -9,6 +9,7 @@ from costmodel.specs import Engine, Model
 from recommender import text
 from recommender.engines import names
 from recommender.explain import bottleneck
+from recommender.feasibility import weight_bits
 from recommender.for_model import checkpoint_of
 from recommender.pricing import Priced
 from taxonomy.model import Lossless, Technique, Training
@@ -28,11 +29,14 @@ def of_technique(
     engine: Engine,
     shipped: Sequence[str],
     loss: float | None,
+    changes: Mapping[str, Any],
 ) -> list[str]:
     """What holds of a technique on this model and engine, whatever it gains; `declared` is it without the model."""
     found = []
     if technique.lossless is not declared.lossless:
         found.append(f"{model.name} is published in this format, so answers stay those of the release.")
+    elif (bits := narrow_bits(changes)) is not None:
+        found.append(f"Weights of {bits:.2g} bits lose quality that a reader notices; evaluate before use.")
     elif technique.lossless is Lossless.APPROX:
         reported = f" ({loss:g} points reported)" if loss is not None else ""
         found.append(f"Changes outputs a little{reported}; check quality on your task.")
@@ -54,6 +58,18 @@ def of_technique(
     if technique.hurts_when:
         found.append(f"Bad for: {technique.hurts_when.rstrip('.')}.")
     return found
+
+
+def narrow_bits(changes: Mapping[str, Any]) -> float | None:
+    """The mean width of weights below 3 bits; None where they are wider or stay as they are."""
+    weights = changes.get("weight_format")
+    bits = weight_bits(weights) if weights is not None else NOTICED
+    return bits if bits < NOTICED else None
+
+
+NOTICED = (
+    3.0  # bits below which perplexity rises by more than half a point for 70B and more for smaller models
+)
 
 
 def of_times(

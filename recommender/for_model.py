@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from costmodel.formats import Format, find_format
-from costmodel.specs import Model
+from costmodel.memory import memory
+from costmodel.specs import Deployment, Model
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
+from recommender.situation import Situation
 from taxonomy.model import Checkpoint, Lossless, Technique, Training
 
 # Two names of one format may differ by their scales: a scale per 128x128 block is 0.002 bits.
@@ -56,6 +60,54 @@ def adapted(
         elif is_published(changes[slug], native) and only_formats(technique):
             found[slug] = replace(technique, training=Training.NONE, lossless=Lossless.YES)
     return found
+
+
+def narrowed(
+    techniques: Mapping[str, Technique], situation: Situation, knowledge: Knowledge
+) -> dict[str, Technique]:
+    """Formats that come in several widths, in the widest that fits, where their usual width does not."""
+    found = {}
+    for slug in knowledge.sized:
+        technique = techniques[slug]
+        widths = next(knob.choices for knob in technique.knobs if knob.name == WIDTHS)
+        usual = usual_format(technique)
+        narrower = widths[widths.index(usual) :]
+        deployment = Deployment(**{**situation.base, "weight_format": np.array(narrower)})
+        fits = memory(
+            situation.model, situation.hardware, situation.workload, deployment, situation.engine
+        ).fits
+        first = int(np.argmax(np.broadcast_to(fits, (len(narrower),))))
+        if first:  # 0: the usual width fits, or none does
+            found[slug] = replace(
+                technique,
+                effects=tuple(
+                    replace(effect, value=narrower[first]) if effect.field == WIDTHS else effect
+                    for effect in technique.effects
+                ),
+                engines=tuple(
+                    replace(item, how=item.how.replace(width_name(usual), width_name(narrower[first])))
+                    for item in technique.engines
+                ),
+                name=f"{technique.name} ({spoken_width(narrower[first])})",
+            )
+    return found
+
+
+WIDTHS = "weight_format"  # the knob of a technique whose format comes in several widths, widest first
+
+
+def usual_format(technique: Technique) -> str:
+    return next(str(effect.value) for effect in technique.effects if effect.field == WIDTHS)
+
+
+def width_name(fmt: str) -> str:
+    """How the tools name a width: gguf-iq2_xs → IQ2_XS, 2.5bpw → 2.5."""
+    return fmt.removeprefix("gguf-").upper() if fmt.startswith("gguf-") else fmt.removesuffix("bpw")
+
+
+def spoken_width(fmt: str) -> str:
+    """The same for a reader: IQ2_XS, 2.5 bits."""
+    return f"{width_name(fmt)} bits" if fmt.endswith("bpw") else width_name(fmt)
 
 
 def only_formats(technique: Technique) -> bool:

@@ -102,6 +102,15 @@ class Knowledge:
         return {}
 
     @cached_property
+    def sized(self) -> tuple[str, ...]:
+        """Active techniques whose weight format comes in several widths: those with a knob of that name."""
+        return tuple(
+            slug
+            for slug in self.active
+            if any(knob.name == "weight_format" and knob.choices for knob in self.techniques[slug].knobs)
+        )
+
+    @cached_property
     def trained(self) -> tuple[str, ...]:
         """Active techniques of which somebody published trained weights for some models."""
         return tuple(slug for slug in self.active if self.techniques[slug].checkpoints)

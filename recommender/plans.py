@@ -285,6 +285,7 @@ def recommendation(
             engine=assessments.situation.engine,
             shipped=knowledge.shipped_by(technique.slug),
             loss=knowledge.losses.get(technique.slug),
+            changes=assessments.items[technique.slug].changes,
         )
         remarks += [f"{technique.name}: {line[:1].lower()}{line[1:]}" for line in own]
     if len(slugs) > 1:

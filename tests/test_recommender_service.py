@@ -180,6 +180,19 @@ def test_other_formats_of_the_same_width_are_not_the_published_one(knowledge):
 # ---------------------------------------------------------------- what makes a model fit, smallest change first
 
 
+@pytest.mark.parametrize(
+    ("engine", "slug", "width"),
+    [("exllamav2", "exl2", "2.5bpw"), ("llama.cpp", "gguf-k-quants", "gguf-iq2_m")],
+)
+def test_formats_of_several_widths_take_the_widest_that_fits(engine, slug, width, knowledge):
+    answer = ask(knowledge, hardware="rtx-4090", model="llama-2-70b", engine=engine)
+    first = answer.recommendations[0]
+    assert first.techniques == (slug,) and first.deployment["weight_format"] == width
+    assert any("evaluate before use" in line for line in first.caveats)
+    usual = entry(ask(knowledge, hardware="rtx-4090", model="llama-2-7b", engine=engine), slug)
+    assert usual.deployment["weight_format"] in ("4.0bpw", "gguf-q4_k_m")
+
+
 def test_a_small_overflow_is_met_by_small_changes(knowledge):
     answer = ask(
         knowledge, hardware="l40s", devices=4, model="llama-2-70b", engine="vllm", batch=48, input_tokens=2048

@@ -234,6 +234,7 @@ def do(answer: Mapping[str, Any]) -> str | None:
 # What a reader must know first, by the beginning of the caveat.
 FIRST_CAVEATS = (
     "No serving engine",
+    "Weights of",
     "Not a speed-up",
     "Stops paying",
     "Starts paying",
