@@ -118,6 +118,7 @@ def needs(technique: Technique) -> list[str]:
     found += [f"model: {name}" for name in need.model]
     found += ["reused prompts"] if need.reuse else []
     found += ["a stream of requests"] if need.request_rate else []
+    found += ["answers that repeat earlier text"] if need.acceptance else []
     return found
 
 

@@ -168,6 +168,8 @@ def applicability_refusals(technique: Technique, situation: Situation, knowledge
         found.append(Refusal(code, f"needs a batch of {need.min_batch} or more; it is {question.batch}."))
     if need.reuse and question.cache_hit_rate == 0:
         found.append(Refusal(code, "needs prompt tokens that requests share; --cache-hit is 0."))
+    if need.acceptance and question.acceptance_rate is None:
+        found.append(Refusal(code, "pays off where answers repeat earlier text; no --acceptance is given."))
     if need.request_rate and question.request_rate is None:
         found.append(Refusal(code, "pays off under a stream of requests; no --request-rate is given."))
     return found

@@ -126,6 +126,9 @@ class Requirement:
     min_batch: int = 1
     reuse: bool = False  # needs prompt tokens shared between requests (cache_hit_rate > 0)
     request_rate: bool = False  # matters only under a request rate
+    acceptance: bool = (
+        False  # hangs on how much of the answers repeats earlier text: needs an acceptance rate
+    )
     note: str = ""
 
 
