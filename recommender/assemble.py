@@ -33,7 +33,9 @@ def groups(assessments: Assessments) -> list[list[Assessment]]:
         for item in sorted(
             accepted, key=lambda item: (readiness_of(item, assessments), *knowledge.evidence_rank(item.slug))
         ):
-            home = next((group for group in leaders if alike(group[0], item)), None)
+            home = next(
+                (group for group in leaders if alike(group[0], item, assessments.situation.engine.slug)), None
+            )
             if home is None:
                 leaders.append([item])
             else:
@@ -52,10 +54,13 @@ def readiness_of(item: Assessment, assessments: Assessments) -> int:
     return readiness(assessments.knowledge.shipped_by(item.slug), assessments.situation.engine.slug)
 
 
-def alike(a: Assessment, b: Assessment) -> bool:
-    """Whether two techniques of one mechanism may share a line: same gains, same training, same losslessness."""
+def alike(a: Assessment, b: Assessment, engine: str) -> bool:
+    """Whether two techniques of one mechanism may share a line: same training, same losslessness, and the same gains or
+    the same flags (two names of one practice, whose gains differ by what their authors assumed)."""
     if a.technique.training is not b.technique.training or a.technique.lossless is not b.technique.lossless:
         return False
+    if switches(a.technique, engine) & switches(b.technique, engine):
+        return True
     for metric in ("latency", "throughput", "memory"):
         one, two = a.gain[metric], b.gain[metric]
         if one is None or two is None:
@@ -64,6 +69,15 @@ def alike(a: Assessment, b: Assessment) -> bool:
         elif abs(math.log(one / two)) > SAME_GAIN:
             return False
     return True
+
+
+def switches(technique: Technique, engine: str) -> set[tuple[str, str]]:
+    """The command-line flags that turn a technique on: of the engine asked for, or of any."""
+    return {
+        (support.engine, support.how)
+        for support in technique.engines
+        if "--" in support.how and (engine in OPEN_ENGINES or support.engine == engine)
+    }
 
 
 def intervals(gain: Mapping[str, float | None], spread: float) -> dict[str, tuple[float, float] | None]:

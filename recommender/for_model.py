@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from costmodel.specs import Deployment, Model
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.situation import Situation
-from taxonomy.model import Checkpoint, Lossless, Technique, Training
+from taxonomy.model import Checkpoint, EngineSupport, Lossless, Technique, Training
 
 # Two names of one format may differ by their scales: a scale per 128x128 block is 0.002 bits.
 SAME_BITS = 0.02
@@ -55,11 +56,22 @@ def adapted(
     found = {}
     for slug in changes if native else knowledge.trained:
         technique = techniques[slug]
-        if checkpoint_of(technique, model):
-            found[slug] = replace(technique, training=Training.NONE)
+        published = checkpoint_of(technique, model)
+        if published:
+            found[slug] = replace(
+                technique, training=Training.NONE, engines=naming(technique.engines, published.name)
+            )
         elif is_published(changes[slug], native) and only_formats(technique):
             found[slug] = replace(technique, training=Training.NONE, lossless=Lossless.YES)
     return found
+
+
+def naming(engines: Sequence[EngineSupport], checkpoint: str) -> tuple[EngineSupport, ...]:
+    """Flags with the published weights in place of their placeholder (EAGLE-HEAD)."""
+    return tuple(replace(item, how=PLACEHOLDER.sub(checkpoint, item.how)) for item in engines)
+
+
+PLACEHOLDER = re.compile(r"\b[A-Z0-9]+-HEADS?\b")
 
 
 def narrowed(

@@ -154,6 +154,16 @@ def test_published_heads_need_no_training(knowledge):
     item = entry(answer, "eagle-3")
     assert item.training == "none"
     assert any("yuhuili/EAGLE3-LLaMA3.1-Instruct-8B" in line for line in item.caveats)
+    flags = [
+        each["how"] for each in item.engines if each["name"] == "vllm" and each["technique"] == "eagle-3"
+    ]
+    assert '"model": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"' in flags[0]
+
+
+def test_two_names_of_one_practice_share_a_line(knowledge):
+    answer = ask(knowledge, hardware="a100", model="llama-2-13b", engine="vllm")
+    item = entry(answer, "spec-sampling")
+    assert item is entry(answer, "spec-decode") and item.members[0] == "spec-decode"
 
 
 # ---------------------------------------------------------------- formats in which publishers ship the weights
