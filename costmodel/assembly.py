@@ -31,6 +31,10 @@ WIDENING_KERNELS = (
 LARGE_BYTES, LARGE_CHUNK_TOKENS = 70 * GIB, 8192.0
 PIPELINE_TOKENS = 2048.0  # prompt tokens of one micro-batch of a pipelined static batch
 MICRO_BATCH_TOKENS = 512.0  # llama.cpp's n_ubatch
+# FLOP per byte of a device (an A100 under a usual engine) whose `half_tokens` is the calibrated one; one with more of
+# them needs more tokens to fill its units. The square root lies between "not at all" and "in proportion", which fit
+# the measured prompts equally well; wide verifications on small cards (arXiv:2401.15077, Table 7) rule out the first
+USUAL_INTENSITY = 100.0
 GRAPH_GAP_S = 1.0e-5  # per layer, when an engine without CUDA graphs records them
 
 
@@ -204,7 +208,7 @@ def assemble(
         linear_flops_per_s=linear_rate,
         attention_flops_per_s=attention_peak * rates.attention_compute_share,
         exposed_share=rates.exposed_share,
-        half_tokens=rates.half_tokens,
+        half_tokens=rates.half_tokens * (path.flops_per_s / bandwidth_bytes_per_s / USUAL_INTENSITY) ** 0.5,
         link_bytes_per_s=layout.link_bytes_per_s,
         link_latency_s=layout.link_latency_s * rates.latency_factor,
         layer_gap_s=rates.layer_gap_s,

@@ -236,12 +236,16 @@ def times_of(
         hidden = setup.mixed_overlap * minimum(weights_s, group.device_s)
         # every stage computes its part of a prompt while the others work on something else
         share_s = maximum(group.seconds - hidden, 0.0) / size / stages
+        if "prompt_compression" in prefill_terms:  # the other prompts pay it, too
+            share_s = share_s + prefill_terms["prompt_compression"]
         wanted = throughput.interference_seconds(
             sequences=sequences, prefill_s=share_s, output_tokens=workload.output_tokens
         )
         # a step takes no more prompt tokens than its budget: what exceeds it waits in front of the first token
         mixed = where(mixes, minimum(wanted, share_s * room), 0.0)
-        late = where(mixes, (wanted - mixed) * maximum(workload.output_tokens - 1.0, 0.0), 0.0)
+        # all B − 1 prompts pass while the request is in the engine, the last of them with a single token to hide behind
+        steps_with_others = maximum(workload.output_tokens - 1.0, 0.0)
+        late = where(mixes, wanted * maximum(workload.output_tokens, 1.0) - mixed * steps_with_others, 0.0)
     decode_terms["prefill_of_others"] = mixed
     tpot_s = total(decode_terms)
     ttft_s = prefill_s

@@ -20,6 +20,8 @@ FLOPS_PER_BYTE_UNKNOWN = 20.0
 # Marlin and its kin use asynchronous copies of compute capability 8.0 (Frantar et al. 2024, arXiv:2408.11743)
 TUNED_CAPABILITY = 8.0
 TUNED_FAMILIES = ("awq", "gptq", "int4", "hqq", "fp4", "int")
+# releases before such kernels came in (vLLM: Marlin for GPTQ with 0.4, for AWQ with 0.5.3, both of 2024)
+BEFORE_TUNED = ("serving-2023",)
 ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
 # two memory channels of a desktop (DDR5-8000: 128 GB/s), which a few cores keep busy; a server has eight or more
 FEW_CHANNELS_BYTES_PER_S = 130e9
@@ -133,6 +135,7 @@ def make_path(
     if weights.scheme == "codebook" and kernel != "naive":
         kernel = "lut"
     old = hardware.compute_capability is not None and hardware.compute_capability < TUNED_CAPABILITY
+    old = old or rates.engine in BEFORE_TUNED
     if kernel == "tuned" and old and weights.family in TUNED_FAMILIES:
         kernel = "naive"
     bandwidth = rates.bandwidth_share

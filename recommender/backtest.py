@@ -115,6 +115,7 @@ def situation_of(found: conditions.Conditions, variant: variants.Variant) -> Sit
         hardware=found.hardware,
         model=found.model,
         devices=found.devices,
+        interconnect=found.interconnect,
         batch=found.batch,
         input_tokens=found.input_tokens,
         output_tokens=found.output_tokens,

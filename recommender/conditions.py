@@ -31,6 +31,7 @@ class Conditions:
     engine: str
     engine_year: float | None = None  # when it was timed; engines' runtimes change two- to threefold
     devices: int = 1
+    interconnect: str | None = None
     batch: int = 1
     baseline_batch: int | None = None  # where the baseline ran another one
     batch_is_maximum: bool = False
@@ -135,6 +136,7 @@ def rebuild(row: Mapping[str, Any]) -> Conditions:
         engine=engine,
         engine_year=find_year(row),
         devices=devices,
+        interconnect=find_link(row),
         batch=batch,
         baseline_batch=int(pair[2]) if pair else None,
         batch_is_maximum=maximum,
@@ -142,6 +144,18 @@ def rebuild(row: Mapping[str, Any]) -> Conditions:
         output_tokens=answer,
         assumed=assumed,
     )
+
+
+def find_link(row: Mapping[str, Any]) -> str | None:
+    """The link between the devices where the source says that it is not the one they usually have.
+
+    >>> find_link({"hardware": "A100-80GB PCIe (no NVLink)"})
+    'pcie'
+    """
+    text = _text(row, "hardware", "config", "notes").lower()
+    if re.search(r"\b(no|without|w/o) nv-?link|(over|via|through) pci-?e|\bpci-?e (only|interconnect)", text):
+        return "pcie"
+    return None
 
 
 def _text(row: Mapping[str, Any], *names: str) -> str:

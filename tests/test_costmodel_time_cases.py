@@ -277,3 +277,15 @@ def test_two_channels_of_a_desktop_are_kept_busier_than_twelve_of_a_server() -> 
     desktop = find_hardware("cpu-ryzen-7950x").spec
     found = estimate(find_model("llama-3.1-8b").spec, desktop, work, Deployment(), engine)
     assert 1.0 / found.tpot_s == pytest.approx(4.2, rel=0.15)
+
+
+def test_prompts_alone_are_not_served_faster_than_they_are_computed() -> None:
+    """One output token (scoring, embedding): 64 requests in flight share the device; nobody's prompt is free."""
+    model, card, engine = (
+        find_model("llama-3.1-8b").spec, find_hardware("h100-sxm").spec, find_engine("vllm").spec,
+    )  # fmt: skip
+    work = Workload(batch=np.array([1.0, 64.0]), input_tokens=2048, output_tokens=1)
+    found = estimate(model, card, work, Deployment(), engine)
+    assert found.requests_s[1] == pytest.approx(found.requests_s[0], rel=0.35)
+    # twice the parameters times the prompt, at the data sheet's rate: no schedule beats it
+    assert found.requests_s[1] < card.flops["fp16"] / (2 * 7.5e9 * 2048)
