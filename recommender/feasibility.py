@@ -55,6 +55,10 @@ class Change:
         size = self.weights + 0.5 * self.cache + (1.0 / self.kept - 1.0)
         return (self.host_share > 0, self.devices, size, self.host_share)
 
+    @property
+    def is_lossy(self) -> bool:
+        return self.weights >= 1 or self.cache > 0
+
     def beats(self, other: Change) -> bool:
         """Whether it asks for no more than the other in any respect."""
         return (
@@ -81,6 +85,8 @@ def explore(situation: Situation, baseline: Priced) -> Json:
     )
     shown: list[int] = []
     for i in fitting:
+        if situation.question.lossless and changes[i].is_lossy:
+            continue
         if not any(changes[k].beats(changes[i]) for k in shown):
             shown.append(i)
     return {

@@ -218,6 +218,15 @@ def test_a_small_overflow_is_met_by_small_changes(knowledge):
     assert answer.recommendations[0].techniques == ("fp8-kv",)
 
 
+def test_lossless_ways_only_where_lossless_was_asked(knowledge):
+    answer = ask(
+        knowledge, hardware="l40s", devices=4, model="llama-3.1-70b", engine="vllm", batch=64, lossless=True
+    )
+    ways = [way["change"] for way in answer.feasibility["changes"]]
+    assert ways[0] == "batch 48 instead of 64" and "KV cache" not in answer.verdict["text"]
+    assert not any("-bit" in way for way in ways)
+
+
 def test_options_that_make_it_fit_are_ordered_by_what_they_change(knowledge):
     answer = ask(knowledge, hardware="rtx3090", model="llama-2-70b")
     singles = [item for item in answer.recommendations if item.kind == "technique"]

@@ -11,7 +11,7 @@ LABEL = 11
 BAR = 35
 NAME = 25
 SHOWN_REASONS = 2
-REASON_LINES = 5  # of the reasons shown together
+REASON_LINES = 4  # of the reasons shown together
 SHOWN_WAYS = 2
 
 UNITS = {
@@ -73,6 +73,8 @@ def question(answer: Mapping[str, Any]) -> str:
     if len(read) == 1:
         more = ", ".join(read[0][2][1:3])
         said[0] += f" or {more}" if more and len(said[0]) + len(more) < text.width() - LABEL - 9 else ""
+    if len(read) > 1 and len("; ".join(said)) > text.width() - LABEL - 5:
+        said = [f'"{asked}" as {slug}' for asked, slug, _ in read]
     lines += [label("", f"read {'; '.join(said)}")] if said else []
     return "\n".join(lines)
 
@@ -213,6 +215,11 @@ def do(answer: Mapping[str, Any]) -> str | None:
         return None
     best, objective = answer["recommendations"][0], answer["scenario"]["objective"]
     metric = {"cost": "throughput"}.get(objective, objective)
+    way = smaller_load(answer)
+    if way is not None and (best["gain"][metric] or 0.0) < 1.0:
+        _, field, scale = UNITS[objective]
+        speed = f", {text.significant(way[field] * scale)} {UNITS[objective][0]}" if field else ""
+        return label("Do", f"Ask for {way['change']}: {text.gigabytes(way['total_bytes'])}{speed}.")
     steps = best["steps"] or [
         {"technique": best["techniques"][0], "name": best["name"], "marginal_gain": None}
     ]
@@ -229,6 +236,15 @@ def do(answer: Mapping[str, Any]) -> str | None:
     but = [best["disagreement"]] if best["disagreement"] else [line.split("; ")[0] for line in caveats[:1]]
     lines += [label("But", line) for line in but]
     return "\n".join(lines)
+
+
+def smaller_load(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The first way to make it fit, where that is a smaller batch or a shorter prompt."""
+    way = next(iter((answer["feasibility"] or {}).get("changes", ())), None)
+    asked = answer["scenario"]
+    if way is None or (way["batch"] == asked["batch"] and way["input_tokens"] == asked["input_tokens"]):
+        return None
+    return way
 
 
 # What a reader must know first, by the beginning of the caveat.
