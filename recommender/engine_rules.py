@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from costmodel.formats import find_format, for_engine
-from recommender import text
+from recommender import own_changes, text
 from recommender.engines import OPEN_ENGINES, names
 from recommender.knowledge import Knowledge
 from recommender.refusals import Refusal
@@ -24,6 +24,18 @@ def engine_refusals(
     offered = knowledge.shipped_by(technique.slug)
     if engine.slug in offered:
         return []
+    known = own_changes.of_engine(engine, knowledge)
+    key = (technique.slug, changes.get("weight_format"), changes.get("kv_format"))
+    if key not in known:
+        known[key] = not_offered(technique, changes, situation, knowledge)
+    return list(known[key])
+
+
+def not_offered(
+    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
+) -> list[Refusal]:
+    """Why an engine that does not ship a technique cannot run it; the same in every question about the engine."""
+    engine, offered = situation.engine, knowledge.shipped_by(technique.slug)
     unreadable = format_refusals(changes, situation)
     if unreadable or not technique.engines:
         return unreadable

@@ -142,6 +142,30 @@ class Knowledge:
         return {slug: tuple(items) for slug, items in found.items()}
 
     @cached_property
+    def opponents(self) -> dict[str, frozenset[str]]:
+        """Technique → techniques and mechanisms that it, or its mechanism, conflicts with."""
+        return {slug: self._related(slug, self.techniques[slug].mechanism) for slug in self.techniques}
+
+    def _related(self, slug: str, mechanism: str) -> frozenset[str]:
+        mine = {slug, mechanism} - {""}
+        relations = [relation for name in mine for relation in self.relation_index.get(name, ())]
+        return frozenset(
+            name for each in relations if each.kind == "conflicts" for name in {each.a, each.b} - mine
+        )
+
+    @cached_property
+    def including(self) -> dict[str, frozenset[str]]:
+        """Technique → techniques that include it."""
+        return {
+            slug: frozenset(
+                relation.a
+                for relation in self.relation_index.get(slug, ())
+                if relation.kind == "subsumes" and relation.b == slug
+            )
+            for slug in self.techniques
+        }
+
+    @cached_property
     def shipped(self) -> dict[str, tuple[str, ...]]:
         """Technique → engines that have it; published research code is none."""
         return {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from costmodel.specs import Hardware
+from costmodel.specs import Engine, Hardware
 from recommender import effects
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
@@ -48,13 +48,22 @@ def kept(situation: Situation, knowledge: Knowledge) -> dict[tuple[str, bool], A
 
 def of_device(device: Hardware, knowledge: Knowledge) -> dict[Any, Any]:
     """A place for what holds for a device in every question, to be filled."""
-    pool: dict[int, tuple[Hardware, dict[Any, Any]]] = knowledge.standing.setdefault("devices", {})
-    found = pool.get(id(device))
+    return of_object(device, "devices", knowledge)
+
+
+def of_engine(engine: Engine, knowledge: Knowledge) -> dict[Any, Any]:
+    """The same for an engine."""
+    return of_object(engine, "engines", knowledge)
+
+
+def of_object(thing: Any, kind: str, knowledge: Knowledge) -> dict[Any, Any]:
+    pool: dict[int, tuple[Any, dict[Any, Any]]] = knowledge.standing.setdefault(kind, {})
+    found = pool.get(id(thing))
     if found is None:
         while len(pool) >= KEPT:
             pool.pop(next(iter(pool)), None)
-        # The device is kept beside what is known of it, so that no other object gets its id.
-        found = pool[id(device)] = (device, {})
+        # The object is kept beside what is known of it, so that no other gets its id.
+        found = pool[id(thing)] = (thing, {})
     return found[1]
 
 

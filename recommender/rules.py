@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from costmodel.specs import Model
@@ -52,16 +51,17 @@ def refusals(
     if unfit is not None:
         found.append(unfit)
         every = True  # a plan may still use it beside something that makes room
-    for check in (
-        partial(use_refusals, technique, changes, situation, knowledge, in_place),
-        partial(applicability_refusals, technique, situation, knowledge),
-        partial(engine_refusals, technique, changes, situation, knowledge),
-        partial(conflict_refusals, technique, situation, knowledge, in_place),
-        partial(constraint_refusals, technique, situation, knowledge),
-    ):
-        found += check()
-        if found and not every:
-            break
+    slug, using = technique.slug, situation.using
+    if slug in in_place or slug in using or not knowledge.including[slug].isdisjoint(using):
+        found += use_refusals(technique, changes, situation, knowledge, in_place)
+    if not found or every:
+        found += applicability_refusals(technique, situation, knowledge)
+    if not found or every:
+        found += engine_refusals(technique, changes, situation, knowledge)
+    if (not found or every) and not knowledge.opponents[slug].isdisjoint(in_place):
+        found += conflict_refusals(technique, situation, knowledge, in_place)
+    if not found or every:
+        found += constraint_refusals(technique, situation, knowledge)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -184,6 +185,7 @@ def _notes(question: Question, model: Model) -> list[str]:
     return notes
 
 
+@lru_cache(maxsize=1024)
 def model_traits(model: Model) -> frozenset[str]:
     """What `requires.model` may ask for, of this model."""
     traits = {"moe" if model.is_moe else "dense"}

@@ -103,11 +103,8 @@ def scenario_question(given: dict[str, Any]) -> Question:
 
 
 def answered(library: Any, given: dict[str, Any]) -> Response:
-    body = service.recommend(library.reader(), question_of(given)).as_dict()
-    try:
-        return JSONResponse(body)
-    except (TypeError, ValueError):  # a number that JSON has no word for
-        return JSONResponse(plain(body))
+    answer = service.recommend(library.reader(), question_of(given))
+    return Response(answer.encoded(), media_type="application/json")
 
 
 def estimated(given: dict[str, Any], library: Any) -> Response:
