@@ -334,7 +334,9 @@ def tail(answer: Mapping[str, Any]) -> str:
         basis = sure["basis"].split(":")[0].replace("only with a release of another year", "in another year")
         said = f"{sure['level']}: times within {sure['factor']:.2f}x; {basis}"
         lines.append(one_line("Confidence", said))
-    lines += [label("Note", note) for note in answer["notes"]]
+    said = answer["verdict"]["text"]  # the verdict names the flag already
+    notes = [note for note in answer["notes"] if not (" is published in " in note and "(--weights " in said)]
+    lines += [label("Note", note) for note in notes]
     best = answer["recommendations"][0]["techniques"][0] if answer["recommendations"] else None
     more = [f"kb show {best}"] if best else []
     lines.append(label("Next", " · ".join([*more, "--why-not", "--json", "kb serve"])))
