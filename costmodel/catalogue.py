@@ -26,7 +26,6 @@ __all__ = [
     "find_hardware",
     "find_model",
     "model_rows",
-    "nearest_engine",
     "parse_engines",
     "with_counts",
 ]
@@ -250,43 +249,6 @@ def find_engine(text: str) -> Resolved[Engine]:
     slug, others = hit
     engine = all_engines()[slug]
     return Resolved(text, slug, engine.name, others, engine)
-
-
-def nearest_engine(text: str) -> Resolved[Engine]:
-    """As `find_engine`, but never fails: measured rows name engines that no list holds; a note says what was taken.
-
-    >>> nearest_engine("mlperf: TensorRT 10.2.0, CUDA 12.4").slug
-    'mlperf-tensorrt'
-    """
-    try:
-        return find_engine(text)
-    except UnknownName:
-        pass
-    low = text.lower()
-    submission = "mlperf" in low
-    rules = (
-        ("tensorrt|trt", "mlperf-tensorrt" if submission else "tensorrt-llm"),
-        ("vllm", "mlperf-vllm" if submission else "vllm"),
-        ("pytorch|torch", "mlperf-pytorch" if submission else "hf"),
-        ("llama.?cpp|ggml|gguf", "llama.cpp"),
-        ("exl", "exllamav2"),
-        ("transformers|huggingface|hf", "hf"),
-        ("deepspeed", "deepspeed"),
-        ("habana|gaudi|hpu", "optimum-habana"),
-        ("neuron", "neuron"),
-        ("tpu|jax|xla|maxtext", "jetstream"),
-        ("openvino|ipex", "openvino"),
-        ("onnx|directml", "onnxruntime"),
-        ("mlx|metal", "mlx"),
-        ("mlc|tvm", "mlc-llm"),
-        ("server|serve|sglang|tgi|nim", "vllm"),
-    )
-    slug = next((slug for pattern, slug in rules if re.search(pattern, low)), None)
-    if slug is None:
-        slug = "mlperf-pytorch" if submission else "hf"
-    engine = all_engines()[slug]
-    note = f"engine {text!r} is not in the catalogue; priced as {engine.name}"
-    return Resolved(text, slug, engine.name, (), engine, (note,))
 
 
 def find_devices(text: str) -> tuple[Resolved[Hardware], ...]:

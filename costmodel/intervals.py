@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.8
 KIN_WIDTH = 1.5  # times as wide, in logarithms, as the widest of its class
+UNKNOWN = "?"  # engine that no list holds
 ANY = "*"  # engine and device group without measurements of their own
 
 
@@ -50,6 +51,9 @@ def spread(phase: str, engine: str, group: str) -> tuple[float, str]:
         factor = max(*others, usual[len(usual) // 2])
         return factor, f"residuals of {engine.partition('/')[0]} on {group} in other kinds of time"
     slug, _, kind = engine.rpartition("/")
+    if slug == UNKNOWN:
+        factor, basis = table()[(phase, ANY, ANY)]
+        return factor, f"an engine that the catalogue does not know: {basis}"
     eras = {
         e: f for (p, e, g), (f, _) in table().items() if (p, g) == (phase, group) and e.startswith(f"{slug}/")
     }

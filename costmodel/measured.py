@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from costmodel.catalogue import find_devices, find_engine, find_model, nearest_engine
+from costmodel.catalogue import find_devices, find_model
 from costmodel.efficiency import device_group, engine_class
+from costmodel.engine_names import read_engine_name
 from costmodel.errors import CostModelError
 from costmodel.formats import find_format
 from costmodel.paths import peak_flops, supports
@@ -31,9 +33,11 @@ SHAREGPT_TOKENS = (161.0, 338.0)  # mean prompt and answer (Kwon et al. 2023, ar
 HOST_UNITS_SHARE = (
     0.03  # of a server's matrix rate that experts reach on it (KTransformers: 4 to 10 of 262 TFLOP/s)
 )
+BITS_APART = 1.0  # a format named inside a longer name is taken where its width is near the stated one
 HOST_MEMORY_BYTES = 200e9  # of a host that offloads, where a source does not say
 ROOM_SHARE = 0.65  # of the memory that weights may fill in a replica tuned for throughput
 FLASH_DEFAULT_YEAR = 2025.6  # llama.cpp ran unfused attention unless told otherwise
+UNKNOWN = "?"  # stands for an engine that no list holds
 LARGEST = "max"  # batch: as many as memory holds
 MOST_SEQUENCES = {"serving": 256.0, "serving-2023": 256.0, "tensorrt": 2048.0}  # engines' own default limits
 STATIC_FAMILIES = ("roofline", "eager", "fused", "exllama", "compiled", "mlc", "gaudi", "mobile", "ft", "mlx")
@@ -77,12 +81,15 @@ class Case:
     replicas: float = 1.0  # independent copies of the model that share the load
     deployment: Deployment | None = None
     memory_override: float | None = None  # bytes of one device, where the row says so
+    familiar: bool = True  # the engine's name is known
     refused: bool = False
     reason: str = ""
 
     @property
     def engine_key(self) -> str:
-        """Engine and runtime class: an engine of another era has no measurements of its own."""
+        """Engine and runtime class: an engine of another era has no measurements of its own, nor has an unknown one."""
+        if not self.familiar:
+            return f"{UNKNOWN}/{self.kind}"
         return f"{self.engine.slug if self.engine else ''}/{self.kind}"
 
     notes: str = ""
@@ -106,10 +113,14 @@ def year_of(engine: str, version: str, dated: str) -> float:
 
 
 @lru_cache(maxsize=512)
-def dated_engine(name: str, version: str, dated: str) -> Engine:
-    """The engine a row names, with the row's version and year."""
-    engine = nearest_engine(name).spec
-    return replace(engine, version=version or engine.version, year=year_of(engine.slug, version, dated))
+def dated_engine(
+    name: str, version: str, dated: str, group: str = "", weight_format: str = ""
+) -> tuple[Engine, bool]:
+    """The engine a row names, with the row's version and year, and whether its name is known."""
+    engine, in_name, familiar = read_engine_name(name, group, weight_format)
+    version = version or in_name
+    year = year_of(engine.slug, version, dated)
+    return replace(engine, version=version or engine.version, year=year), familiar
 
 
 @lru_cache(maxsize=512)
@@ -126,15 +137,33 @@ def model_named(text: str) -> Model:
 
 @lru_cache(maxsize=1024)
 def format_named(text: str, bits: str) -> str:
-    """A weight format's slug, or the stated width where the name is unknown."""
+    """A weight format's slug; where the name is unknown, that of a format named in it, or the stated width.
+
+    >>> format_named("int4-awq", ""), format_named("my-format", "3.5")
+    ('w4a16-awq-g128', '3.5bpw')
+    """
     try:
-        return find_format(text).slug if find_format(text).slug else text
+        return find_format(text).slug or text
     except CostModelError:
-        if bits:
-            name = f"{float(bits):g}bpw"
-            find_format(name)
-            return name
+        width = _number(bits)
+        for word in sorted(re.split(r"[\s\-_/()+,]+", text.lower()), key=_generic_word):
+            try:
+                found = find_format(word)
+            except CostModelError:
+                continue
+            if word and (width is None or abs(found.bits_per_weight - width) < BITS_APART):
+                return found.slug
+        if width and width > 0:
+            return find_format(f"{width:g}bpw").slug or f"{width:g}bpw"
+        stated = re.search(r"(?:int|fp|w|q)_?(\d{1,2})(?!\d)", text.lower())
+        if stated and 1 <= int(stated[1]) <= 32:
+            return f"{stated[1]}bpw"
         raise
+
+
+def _generic_word(word: str) -> bool:
+    """True for words that say a width only, which a method's name beside them makes precise."""
+    return re.fullmatch(r"(int|fp|w|q)?\d+(bits?|wo)?", word) is not None
 
 
 def mixed_device(parts: tuple[Hardware, ...]) -> Hardware:
@@ -157,10 +186,30 @@ def mixed_device(parts: tuple[Hardware, ...]) -> Hardware:
 
 
 def _number(text: str | None) -> float | None:
+    """A finite number of a cell, else None; thousands may be set off by commas."""
     try:
-        return float(text) if text not in (None, "") else None
+        value = float((text or "").replace(",", ""))
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
+
+
+def _count_of(text: str) -> tuple[float, str]:
+    """`2x A100` → 2 and the device; products whose name begins with a digit keep it.
+
+    >>> _count_of("8 x H100-SXM"), _count_of("4090")
+    ((8.0, 'H100-SXM'), (1.0, '4090'))
+    """
+    found = re.fullmatch(r"\s*(\d{1,3})\s*[x×*]\s*(\D.*|\d{4}.*)", text, re.I)
+    return (float(found[1]), found[2]) if found else (1.0, text)
+
+
+def _count_text(text: str | None) -> str:
+    """`2x`, `x2`, `2 GPUs` → `2`."""
+    found = re.fullmatch(
+        r"\s*x?\s*(\d+(?:\.\d+)?)\s*(?:x|×|gpus?|devices?|chips?|cards?)?\s*", text or "", re.I
+    )
+    return found[1] if found else (text or "")
 
 
 def _layout(row: dict[str, str], devices: float, engine: Engine) -> dict[str, Any]:
@@ -226,19 +275,22 @@ def _fill(case: Case, row: dict[str, str]) -> None:
         known = ", ".join((*TIME_METRICS, *MEMORY_METRICS))
         raise CostModelError(f"metric {metric!r} is not one that is priced", hint=f"known: {known}")
     case.phase = TIME_METRICS.get(metric, "memory")
-    engine = dated_engine(
-        row.get("engine") or "", row.get("engine_version") or "", row.get("source_date_or_commit") or ""
-    )
-    parts = devices_named(row.get("hardware") or "")
+    several, names = _count_of(row.get("hardware") or "")
+    parts = devices_named(names)
     hosts = [part for part in parts if part.device_class == "cpu"]
     cards = [part for part in parts if part.device_class != "cpu"]
     hybrid = bool(hosts and cards)
     hardware = (cards or hosts)[0] if len(cards or hosts) == 1 else mixed_device(tuple(cards or hosts))
     model = model_named(row.get("model") or "")
     weight_format = format_named(row.get("weight_format") or "fp16", row.get("bits_per_weight") or "")
+    case.group = device_group(hardware)
+    engine, case.familiar = dated_engine(
+        row.get("engine") or "", row.get("engine_version") or "", row.get("source_date_or_commit") or "",
+        case.group, weight_format,
+    )  # fmt: skip
     case.model, case.hardware, case.engine = model, hardware, engine
-    case.kind, case.group = engine_class(engine), device_group(hardware)
-    case.devices = _number(row.get("n_devices")) or 1.0
+    case.kind = engine_class(engine)
+    case.devices = max(_number(_count_text(row.get("n_devices"))) or several, 1.0)
     notes = f"{row.get('technique_notes') or ''} {row.get('notes') or ''}".lower()
 
     batch_text = (row.get("batch_or_concurrency") or "").strip().lower()
@@ -264,7 +316,7 @@ def _fill(case: Case, row: dict[str, str]) -> None:
         assumed.append(f"output_tokens {OUTPUT_UNKNOWN:g} assumed")
     case.input_tokens = PROMPT_UNKNOWN if given_in is None else given_in
     case.output_tokens = OUTPUT_UNKNOWN if given_out is None else given_out
-    if engine.slug != _engine_slug(row.get("engine") or ""):
+    if not case.familiar or engine.slug.startswith("mlperf-"):
         assumed.append(f"engine {row.get('engine')!r} priced as {engine.name}")
 
     stated = (row.get("parallelism") or "").strip().lower()
@@ -328,14 +380,6 @@ def _fill(case: Case, row: dict[str, str]) -> None:
         fields["threads"] = threads
     case.deployment = Deployment(**fields)
     case.reason = "; ".join(assumed)
-
-
-@lru_cache(maxsize=512)
-def _engine_slug(text: str) -> str:
-    try:
-        return find_engine(text).spec.slug
-    except CostModelError:
-        return ""
 
 
 def smallest_group(model: Model, hardware: Hardware, weight_format: str, devices: float) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from costmodel import catalogue
-from costmodel.catalogue import find_devices, find_engine, find_hardware, find_model, nearest_engine
+from costmodel.catalogue import find_devices, find_engine, find_hardware, find_model
+from costmodel.engine_names import nearest_engine
 from costmodel.errors import InvalidFile, InvalidValue, UnknownName
 
 

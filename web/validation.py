@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from costmodel.catalogue import all_engines, all_hardware, all_models, nearest_engine
+from costmodel.catalogue import all_engines, all_hardware, all_models
+from costmodel.engine_names import nearest_engine
 from costmodel.errors import CostModelError
 from costmodel.validate import read_rows, validate_rows
 
