@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,9 +56,29 @@ def of_technique(
         found.append(
             f"{text.engine(engine.name)} does not ship it as far as we know; {names(shipped[:3])} {verb} it."
         )
+    newer = needs_newer(technique, engine)
+    if newer:
+        found.append(newer)
     if technique.hurts_when:
         found.append(f"Bad for: {technique.hurts_when.rstrip('.')}.")
     return found
+
+
+def needs_newer(technique: Technique, engine: Engine) -> str | None:
+    """Where the flags need a later release of the engine than the one whose times are known."""
+    since = next((item.since for item in technique.engines if item.engine == engine.slug), "")
+    if "earlier" in since or not release(since) or not release(engine.version):
+        return None
+    if release(since) <= release(engine.version):
+        return None
+    name = text.engine(engine.name)
+    return f"Needs {name} {since} or newer; the times are those of {name} {engine.version}."
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The numbers a version begins with: "0.10.1 in the V1 engine" → (0, 10, 1)."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
 def narrow_bits(changes: Mapping[str, Any]) -> float | None:

@@ -118,6 +118,8 @@ def bound_faults(assessments: Assessments) -> list[str]:
     priced = assessments.priced
     # Replacing a format with a slow kernel may gain more than its bytes: the bound is that of 16-bit weights.
     wide = assessments.situation.base["weight_format"] in ("fp16", "bf16")
+    # Replacing a draft may gain what that draft cost: the bound is that of decoding without any.
+    drafts = assessments.situation.base["tokens_per_step"] > 1
     for slug, item in assessments.items.items():
         changes, gain = item.changes, item.gain
         if not changes:
@@ -126,6 +128,7 @@ def bound_faults(assessments: Assessments) -> list[str]:
         tpot = gain["tpot"]
         if (
             "tokens_per_step" in changes
+            and not drafts
             and tpot is not None
             and set(changes) <= DRAFT_FIELDS
             and tpot > tokens * 1.1

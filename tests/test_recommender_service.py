@@ -160,6 +160,12 @@ def test_published_heads_need_no_training(knowledge):
     assert '"model": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"' in flags[0]
 
 
+def test_flags_newer_than_the_measured_release_are_said(knowledge):
+    answer = ask(knowledge, hardware="a100", model="llama-2-13b", engine="vllm")
+    caveats = entry(answer, "spec-decode").caveats
+    assert any(line.startswith("Needs vLLM 0.10.1") and "those of vLLM 0.6" in line for line in caveats)
+
+
 def test_two_names_of_one_practice_share_a_line(knowledge):
     answer = ask(knowledge, hardware="a100", model="llama-2-13b", engine="vllm")
     item = entry(answer, "spec-sampling")
