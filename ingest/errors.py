@@ -3,6 +3,7 @@
 IngestError
 ├── UnreadableSource     nothing that we read looks like this
 ├── FetchError           a provider could not be asked, or did not answer
+│   ├── NoNetwork        nothing of the provider can be reached from here
 │   └── RecordMissing    the provider has no such record
 └── StoreError           the knowledge base refused the change
 """
@@ -26,6 +27,10 @@ class UnreadableSource(IngestError):
 
 class FetchError(IngestError):
     code = "fetch"
+
+
+class NoNetwork(FetchError):
+    code = "no-network"
 
 
 class RecordMissing(FetchError):

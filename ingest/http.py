@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
+from ingest import network
 from ingest.errors import FetchError, RecordMissing
 from ingest.http_cache import Cache, Cached
 
@@ -159,16 +160,17 @@ class Http:
         import requests
 
         chosen = PROVIDERS[provider]
-        trouble = ""
+        trouble, heard = "", False
         for attempt in range(MAX_TRIES):
             self.wait_for_turn(chosen, url)
             wait: float | None = None
             try:
                 status, answer_headers, answer = self.send(chosen, method, url, headers, body)
             except requests.exceptions.ConnectionError as error:
-                if is_unreachable(error) and attempt >= 1:
-                    raise self.unreachable(chosen, url, error) from error
-                trouble = "the connection broke"
+                why = network.reason(error)
+                if why and attempt >= 1:
+                    raise network.missing(url, why) from error
+                trouble = why or "the connection broke"
             except requests.exceptions.Timeout:
                 trouble = f"no answer within {self.read_timeout_s:g} s"
             except requests.exceptions.ChunkedEncodingError:
@@ -176,6 +178,7 @@ class Http:
             except requests.exceptions.RequestException as error:
                 raise FetchError(f"{provider} cannot be asked ({type(error).__name__}: {error})") from error
             else:
+                heard = True
                 self.read_limits(chosen, url, answer_headers)
                 if status in (200, 203):
                     return answer, answer_headers
@@ -196,6 +199,8 @@ class Http:
                 pause += self.jitter() * (0.1 * pause + 0.1 if wait is not None else pause)
                 self.note(f"{provider}: {trouble}; trying again in {pause:.1f} s")
                 self.sleep(pause)
+        if not heard:
+            raise network.missing(url, f"{trouble}, {MAX_TRIES} times")
         raise FetchError(
             f"{provider} did not answer after {MAX_TRIES} tries ({trouble})",
             hint=f"wait a few minutes and try again{self.key_hint(chosen)}",
@@ -308,21 +313,6 @@ class Http:
         if not provider.key_variable or self.environ.get(provider.key_variable):
             return ""
         return f", or set {provider.key_variable} to a key of your own for a higher limit"
-
-    def unreachable(self, provider: Provider, url: str, error: Exception) -> FetchError:
-        return FetchError(
-            f"cannot reach {urlsplit(url).netloc}",
-            hint="check the network; without one, save the record as a file and run: kb ingest FILE",
-        )
-
-
-def is_unreachable(error: Exception) -> bool:
-    """Whether no connection came about at all (no network, no such host, refused)."""
-    text = str(error)
-    return any(
-        word in text
-        for word in ("NewConnectionError", "NameResolution", "Failed to establish", "ProxyError", "refused")
-    )
 
 
 def number(text: str | None) -> float | None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
-from ingest.errors import IngestError, UnreadableSource
+from ingest.errors import FetchError, IngestError, UnreadableSource
 from ingest.identifiers import identify
 from ingest.literature import Report, SourceInfo, ingest_records
 from ingest.records import BrokenRecord, Item, Listing
@@ -309,25 +309,31 @@ def fetch_step(provider: str, ids: list[str], http: Http | None, note: Callable[
         asking = http or polite_session(note)
         plain: list[Reference] = []
         listings: list[Listing] = []
-        problems = 0
-        for item in fetch(asking, provider, ids):
-            if isinstance(item, BrokenRecord):
-                problems += 1
-                outcome.unresolved(
-                    f"{provider}:{item.locator.removeprefix(provider + ':')}", **item.as_json()
-                )
-            elif isinstance(item, Listing) and item.references:
-                listings.append(item)
-            else:
-                plain.append(item.subject if isinstance(item, Listing) else item)
-                if isinstance(item, Listing) and item.expected:
+        problems: list[BrokenRecord] = []
+        name = f"{provider}:{','.join(ids)}"[:200]
+        try:
+            for item in fetch(asking, provider, ids):
+                if isinstance(item, BrokenRecord):
+                    problems.append(item)
+                    continue
+                if isinstance(item, Listing) and (item.references or item.expected):
                     listings.append(item)
-        if not plain and not listings and problems:
-            last = outcome.report.unresolved[-1]
-            raise IngestError(f"{last['source']}: {last['reason']}", hint="check the identifier")
+                if not isinstance(item, Listing) or not item.references:
+                    plain.append(item.subject if isinstance(item, Listing) else item)
+        except FetchError as error:
+            if not plain and not listings and not problems:
+                raise
+            # What came before the connection ended is kept; the rest is named.
+            problems.append(BrokenRecord(name, f"not all was fetched: {error.message}", hint=error.hint))
+        for one in problems:
+            outcome.unresolved(f"{provider}:{one.locator.removeprefix(provider + ':')}", **one.as_json())
+        if problems and not plain and not listings:
+            last = problems[-1]
+            raise IngestError(f"{last.locator}: {last.reason}", hint=last.hint or "check the identifier")
         if plain:
-            digest = content_digest(provider, plain)
-            store(session, f"{provider}:{','.join(ids)}"[:200], source_info(f"{provider}:{','.join(ids)}"[:200], provider if provider != "doi" else "crossref", digest), plain, outcome, dry_run)  # fmt: skip
+            kind = provider if provider != "doi" else "crossref"
+            source = source_info(name, kind, content_digest(provider, plain))
+            store(session, name, source, plain, outcome, dry_run)
         for listing in listings:
             kind = "crossref" if provider == "doi" else provider
             key = listing.subject.doi or listing.subject.key or listing.subject.arxiv_id or ""

@@ -21,19 +21,20 @@ class BrokenRecord:
     locator: str  # "line 12", "record 3", or the entry's key
     reason: str
     excerpt: str = ""
+    hint: str = ""  # what to do about it, where there is something
 
     def as_json(self) -> dict[str, Any]:
-        return {"locator": self.locator, "reason": self.reason, "excerpt": self.excerpt}
+        shown = {"locator": self.locator, "reason": self.reason, "excerpt": self.excerpt}
+        return {**shown, "hint": self.hint} if self.hint else shown
 
 
 Item = Reference | BrokenRecord
 Items = Iterator[Item]
 
 
-def broken(locator: str, reason: str, text: object = "") -> BrokenRecord:
-    return BrokenRecord(
-        locator, reason, " ".join(str(text)[: 4 * EXCERPT_CHARACTERS].split())[:EXCERPT_CHARACTERS]
-    )
+def broken(locator: str, reason: str, text: object = "", hint: str = "") -> BrokenRecord:
+    excerpt = " ".join(str(text)[: 4 * EXCERPT_CHARACTERS].split())[:EXCERPT_CHARACTERS]
+    return BrokenRecord(locator, reason, excerpt, hint)
 
 
 YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20\d\d)(?!\d)")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote
 
-from ingest.errors import RecordMissing
+from ingest.errors import NoNetwork, RecordMissing
 from ingest.identifiers import doi
 from ingest.records import Item, Listing, broken
 from ingest.sources.crossref import parse_crossref
@@ -29,8 +29,12 @@ def fetch_crossref(http: Http, ids: list[str]) -> Iterator[Item | Listing]:
         except RecordMissing:
             yield broken(f"doi:{given}", "Crossref does not know this DOI")
             continue
+        except NoNetwork:
+            raise  # no use in asking for the others
         except ValueError as error:
-            yield broken(f"doi:{given}", str(getattr(error, "message", error)))
+            yield broken(
+                f"doi:{given}", str(getattr(error, "message", error)), hint=getattr(error, "hint", "")
+            )
             continue
         expected = work.stated_count if work.references else None
         yield Listing(work.subject, work.references, expected)
