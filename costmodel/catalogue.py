@@ -143,7 +143,7 @@ def _suggest(kind: str, text: str) -> list[str]:
 
 
 def find_hardware(text: str) -> Resolved[Hardware]:
-    """The device that `text` names: a slug, any spelling, or a path to a hardware.toml.
+    """The device that `text` names: a slug, any spelling, a path to a hardware.toml, or constants in one line.
 
     >>> find_hardware("NVIDIA GeForce RTX 3090").slug, find_hardware("3090").slug, find_hardware("a100").slug
     ('rtx-3090', 'rtx-3090', 'a100-80gb-sxm')
@@ -152,6 +152,11 @@ def find_hardware(text: str) -> Resolved[Hardware]:
         from costmodel.user_hardware import load_hardware
 
         device = load_hardware(Path(text))
+        return Resolved(text, device.slug, device.name, (), device)
+    if "=" in text:
+        from costmodel.user_hardware import parse_inline
+
+        device = parse_inline(text)
         return Resolved(text, device.slug, device.name, (), device)
     if "+" in text and len(text.split("+")) > 1 and compact(text) not in _names("hardware"):
         for part in text.split("+"):

@@ -1,11 +1,13 @@
-"""`--hw my-card.toml`: a device of the user's own, strictly read."""
+"""A device of the user's own, strictly read: `--hw my-card.toml`, or its constants in one line."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,8 @@ KEYS = (
     *(*QUANTITIES, *TEXTS, *OTHERS),
     *(f"{rate}_{unit}" for rate in RATES for unit in ("tflops", "flops", "ops")),
 )
+INLINE_EXAMPLE = "My card: memory_gb=24, bandwidth_gb_s=1008, fp16_tflops=165.2"
+MAX_LINE = 600  # characters of a device in one line
 EXAMPLE = 'name = "My card", memory_gb = 24, bandwidth_gb_s = 1008, [tflops] fp16 = 165.2'
 
 
@@ -108,7 +112,62 @@ def parse_hardware(text: str, name: str = "hardware.toml", *, default_name: str 
         ) from None
     if list(data) == ["hardware"] and isinstance(data["hardware"], dict):
         data = data["hardware"]
-    given, data = data, {}
+    return read_hardware(data, name, default_name)
+
+
+def parse_inline(text: str) -> Hardware:
+    """A device in one line, `name: key=value, key=value`: what a link or a form can carry instead of a file.
+
+    Its slug ends in a digest of the line, so that two devices of one name never share anything kept.
+
+    >>> card = parse_inline("My card: memory_gb=24, bandwidth_gb_s=1008, fp16_tflops=165.2")
+    >>> card.name, card.memory_bytes, card.flops
+    ('My card', 25769803776.0, {'fp16': 165200000000000.0})
+    """
+    if len(text) > MAX_LINE:
+        raise InvalidFile(
+            f"a device in one line has {len(text):,} characters",
+            hint=f"at most {MAX_LINE}",
+            field="hardware",
+        )
+    head, colon, tail = text.partition(":")
+    if not colon or "=" in head:
+        head, tail = "", text
+    title = head.strip() or "your device"
+    data: dict[str, Any] = {}
+    for part in re.split(r"[,;]", tail):
+        if not part.strip():
+            continue
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not value:
+            raise InvalidFile(
+                f"{title[:60]}: {part.strip()[:60]!r} is not key=value",
+                hint=f"for example {INLINE_EXAMPLE}",
+                field="hardware",
+            )
+        if key in data:
+            raise InvalidFile(
+                f"{title[:60]}: {key[:60]} is given twice", hint="give it once", field="hardware"
+            )
+        data[key] = _value(value)
+    device = read_hardware({"name": title, **data}, title[:60], title)
+    digest = hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:6]
+    return replace(device, slug=f"{device.slug[:40]}-{digest}", source="constants given with the question")
+
+
+def _value(text: str) -> float | bool | str:
+    """A number or a switch where the text is one."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def read_hardware(data: Mapping[str, Any], name: str, default_name: str) -> Hardware:
+    """Keys and values → Hardware; `name` is what messages call their origin."""
+    given, data = dict(data), {}
     for key, value in given.items():
         known = SYNONYMS.get(key, key)
         if known not in KEYS:

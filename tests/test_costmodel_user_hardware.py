@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from costmodel.errors import InvalidFile
-from costmodel.user_hardware import load_hardware, parse_hardware
+from costmodel.user_hardware import MAX_LINE, load_hardware, parse_hardware, parse_inline
 
 GOOD = "memory_gb = 24\nbandwidth_gb_s = 1008\n"
 RATES = "[tflops]\nfp16 = 165.2\nfp8 = 330.3\n"
@@ -84,3 +84,35 @@ def test_files_that_cannot_be_read(tmp_path) -> None:
     binary.write_bytes(b"\xff\x00")
     with pytest.raises(InvalidFile, match="not a text file"):
         load_hardware(binary)
+
+
+def test_one_line_says_the_same_as_a_file():
+    line = parse_inline(
+        "My card: memory_gb=24, bandwidth_gb_s=1008; fp16_tflops=165.2, device_class=workstation"
+    )
+    file = parse_hardware(
+        'name = "My card"\nmemory_gb = 24\nbandwidth_gb_s = 1008\nfp16_tflops = 165.2\ndevice_class = "workstation"'
+    )
+    assert (line.name, line.memory_bytes, line.bandwidth_bytes_per_s, line.flops, line.device_class) == (
+        *(file.name, file.memory_bytes, file.bandwidth_bytes_per_s, file.flops, file.device_class),
+    )
+    other = parse_inline("My card: memory_gb=24, bandwidth_gb_s=1008, fp16_tflops=165.3")
+    assert line.slug != other.slug, "two devices of one name are two devices"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("memory_gb=48, bandwidth_gb_s=900", "no rate"),
+        ("x: memroy_gb=4", "unknown key 'memroy_gb'"),
+        ("x: memory_gb=abc, bandwidth_gb_s=1, fp16_tflops=1", "must be a number"),
+        ("x: memory_gb=nan, bandwidth_gb_s=1, fp16_tflops=1", "above 0"),
+        ("x: memory_gb=1, memory_gb=2", "given twice"),
+        ("x: memory_gb", "is not key=value"),
+        ("x: notes=" + "a" * MAX_LINE, "characters"),
+    ],
+)
+def test_a_faulty_line_is_refused(line, said):
+    with pytest.raises(InvalidFile) as caught:
+        parse_inline(line)
+    assert said in caught.value.message and "\n" not in caught.value.message

@@ -188,6 +188,32 @@ def test_same_numbers_on_every_face(web, library):
     assert len(expected["rejected"]) > 0 and f"{len(expected['rejected']):,} technique" in page
 
 
+def test_a_device_that_is_not_listed_is_a_link_like_any_other(web):
+    form = {
+        "hardware": "My card",
+        "model": "7b",
+        "memory_gb": "24",
+        "bandwidth_gb_s": "936",
+        "fp16_tflops": "71",
+    }
+    moved = web.get("/recommend", params=form, follow_redirects=False)
+    assert moved.status_code == 301 and "My+card:+memory_gb%3D24" in moved.headers["location"]
+    page = web.get(moved.headers["location"])
+    assert page.status_code == 200 and 'name="memory_gb" value="24"' in page.text
+    line = "My card: memory_gb=24, bandwidth_gb_s=936, fp16_tflops=71"
+    by_get = web.get("/api/v1/estimate", params={"hardware": line, "model": "7b"}).json()
+    by_post = web.post("/api/v1/estimate", json={"hardware": line, "model": "7b"}).json()
+    assert by_get == by_post and by_get["memory_bytes"]["available"] == 24 * 2**30
+    rows = web.get(
+        "/api/v1/sweep", params={"hardware": line, "model": "7b", "batch": "1,2"}
+    ).text.splitlines()
+    assert json.loads(rows[0])["tpot_ms"] == by_get["tpot_ms"]
+    wrong = web.get("/recommend", params={**form, "fp16_tflops": "fast"})
+    assert wrong.status_code == 422 and 'name="fp16_tflops" value="fast"' in wrong.text
+    both = web.get("/recommend", params={**form, "hardware": "rtx-3090"})
+    assert both.status_code == 409 and "Rtx-3090 is listed" in both.text
+
+
 def test_sweep_streams_one_row_per_combination(web):
     body = {
         "hardware": "rtx-3090",

@@ -20,6 +20,7 @@ from web import schemas
 from web.ask import FIELDS, SCENARIO_FIELDS, check_layout, check_names, question_of
 from web.deps import LibraryDep
 from web.errors import Contradiction
+from web.own_device import is_inline
 
 router = APIRouter(prefix="/api/v1", tags=["questions"])
 
@@ -203,7 +204,9 @@ async def post_sweep(request: Request, library: LibraryDep) -> Response:
 )
 def get_sweep(request: Request, library: LibraryDep) -> Response:
     given = {
-        name: value if name == "using" or "," not in value else [part for part in value.split(",") if part]
+        name: value
+        if name == "using" or "," not in value or is_inline(value)
+        else [part for part in value.split(",") if part]
         for name, value in query_of(request).items()
     }
     given = {name: value for name, value in given.items() if value != []}  # only commas: absent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from costmodel.units import GB, GIB
 from recommender.question import MAX_DEVICES, OBJECTIVES, TRAINING, Question
 from web.errors import Contradiction
 from web.formats import parameters
+from web.own_device import fields as own_device_fields
 from web.urls import Pairs, pairs_of
 
 DEFAULTS: dict[str, Any] = {
@@ -123,7 +125,7 @@ def command_line(question: Question, command: str = "kb recommend") -> str:
         flag = FLAGS.get(name, "--" + name.replace("_", "-"))
         if name == "stack":
             continue
-        words.append(flag if value == "1" and DEFAULTS.get(name) is False else f"{flag} {value}")
+        words.append(flag if value == "1" and DEFAULTS.get(name) is False else f"{flag} {shlex.quote(value)}")
     return " ".join(words)
 
 
@@ -161,6 +163,7 @@ def form_context(values: Mapping[str, Any], error_field: str | None = None) -> d
         "ask": {name: "" if value is None else value for name, value in filled.items()},
         "ask_defaults": DEFAULTS,
         "error_field": error_field,
+        **own_device_fields(filled["hardware"]),
         "hardware_options": hardware_options(),
         "model_options": model_options(),
         "engine_options": engine_options(),

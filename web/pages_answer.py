@@ -33,10 +33,12 @@ from web.ask import (
 from web.charts.gain import GainCurve, GainPoint, gain_chart
 from web.charts.svg import Chart
 from web.deps import Library, LibraryDep
-from web.errors import problem_of
+from web.errors import Contradiction, problem_of
 from web.explore import gain_spec, roofline_spec
 from web.formats import bytes_text, milliseconds, number
-from web.render import page
+from web.own_device import NAMES as CONSTANTS
+from web.own_device import composed, is_inline
+from web.render import moved, page
 from web.urls import Pairs, link, replaced
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -128,6 +130,17 @@ def names_json() -> Response:
 def recommend(request: Request, library: LibraryDep) -> Response:
     """The answer as a page; a question with a fault keeps the form filled and shows no figures."""
     given = given_of(request)
+    if own := composed({name: request.query_params.get(name, "") for name in ("hardware", *CONSTANTS)}):
+        if listed(given.get("hardware", "")):
+            name = given["hardware"]
+            error = Contradiction(
+                f"{name} is listed, and data of a device are given as well",
+                hint="clear the data to ask about the listed device, or give your device another name",
+                field="hardware",
+            )
+            return faulty(request, {**given, "hardware": own}, error)
+        rest = [(n, v) for n, v in request.query_params.multi_items() if n not in ("hardware", *CONSTANTS)]
+        return moved("/recommend", [("hardware", own), *((n, v) for n, v in rest if v)])
     if request.query_params.get("format") == "csv":
         return answer_csv(library, given)
     try:
@@ -136,6 +149,15 @@ def recommend(request: Request, library: LibraryDep) -> Response:
     except (CostModelError, RecommenderError) as error:
         return faulty(request, given, error)
     return answered(request, library, question, answer)
+
+
+def listed(name: str) -> bool:
+    """Whether a name of the form is a device of the catalogue."""
+    try:
+        find_hardware(name)
+    except CostModelError:
+        return False
+    return True
 
 
 def faulty(request: Request, given: dict[str, str], error: Exception) -> HTMLResponse:
@@ -151,7 +173,7 @@ def faulty(request: Request, given: dict[str, str], error: Exception) -> HTMLRes
         "answer.html",
         title="Name a model and a device" if empty else problem.message[:1].upper() + problem.message[1:],
         status=200 if empty else problem.status,
-        known=FIELDS,
+        known=(*FIELDS, *CONSTANTS),
         problem=problem,
         near=near,
         button="Answer",
@@ -176,7 +198,7 @@ def answered(request: Request, library: Library, question: Question, answer: dic
         request,
         "answer.html",
         title=answer["verdict"]["text"],
-        known=(*FIELDS, "format"),
+        known=(*FIELDS, *CONSTANTS, "format"),
         problem=None,
         cls=view.verdict_class(answer),
         subtitle=subtitle(answer),
@@ -222,7 +244,8 @@ def after_of(
 def form_values(question: Question, resolved: dict[str, Any]) -> dict[str, Any]:
     values = question.scenario()
     values["using"] = ",".join(question.using)
-    values["hardware"] = resolved["hardware"]["slug"]
+    if not is_inline(question.hardware):
+        values["hardware"] = resolved["hardware"]["slug"]
     values["model"] = resolved["model"]["slug"]
     return values
 
@@ -261,7 +284,9 @@ def understood(question: Question, resolved: dict[str, Any]) -> str:
     parts = [f"{resolved['model']['name']} on {question.devices} × {resolved['hardware']['name']}"]
     for kind in ("model", "hardware"):
         each = resolved[kind]
-        if each["asked"] != each["slug"]:
+        if kind == "hardware" and is_inline(each["asked"]):
+            parts.append("the device as you describe it")
+        elif each["asked"] != each["slug"]:
             also = f"; also {', '.join(each['alternatives'][:4])}" if each["alternatives"] else ""
             parts.append(f"“{each['asked']}” read as {each['slug']}{also}")
     parts.append(

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from costmodel.catalogue import all_engines, all_hardware, all_models
+from costmodel.user_hardware import MAX_LINE
 from recommender.question import MAX_BATCH, MAX_DEVICES, MAX_RATE, MAX_TOKENS, OBJECTIVES, TRAINING, Question
 
 EXAMPLE = {"hardware": "rtx-3090", "model": "llama-2-70b"}
@@ -25,7 +26,7 @@ EXAMPLE_FULL = {
 }
 
 DESCRIPTIONS = {
-    "hardware": "One device: a slug of GET /hardware, or any spelling a person would type",
+    "hardware": "One device: a slug of GET /hardware, any spelling a person would type, or the constants of a device that is not listed, such as `My card: memory_gb=48, bandwidth_gb_s=900, fp16_tflops=180`",
     "model": "A slug of GET /models, a Hugging Face id, or a size such as 70b",
     "devices": "How many of the device",
     "batch": "Sequences decoded together",
@@ -55,6 +56,7 @@ DESCRIPTIONS = {
     "top": "Rows a table shows; the JSON always carries all",
     "stack": "Whether plans of several techniques are searched",
 }
+MOST_CHARACTERS = {"interconnect": 4096, "hardware": MAX_LINE}
 # Something to read, and nothing that no name holds (control characters).
 NAME_PATTERN = r"^[^\x00-\x1f\x7f]*[0-9A-Za-z][^\x00-\x1f\x7f]*$"
 TEXT_PATTERN = r"^[^\x00-\x1f]*$"  # optional texts may be empty: absent
@@ -82,9 +84,7 @@ RANGES: dict[str, tuple[str, dict[str, Any]]] = {
 def field_schema(name: str) -> dict[str, Any]:
     """JSON Schema of one scenario field."""
     text = {"minLength": 1, "pattern": NAME_PATTERN} if name in EXAMPLE else {"pattern": TEXT_PATTERN}
-    kind, limits = RANGES.get(
-        name, ("string", {"maxLength": 4096 if name == "interconnect" else 200, **text})
-    )
+    kind, limits = RANGES.get(name, ("string", {"maxLength": MOST_CHARACTERS.get(name, 200), **text}))
     schema: dict[str, Any] = {"type": kind, "description": DESCRIPTIONS[name], **limits}
     if name == "hardware":
         schema["examples"] = ["rtx-3090", *list(all_hardware())[:1]]
