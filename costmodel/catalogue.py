@@ -95,6 +95,19 @@ def _alias_rows() -> tuple[dict[str, str], ...]:
     return tuple(rows)
 
 
+def short_names(kind: str) -> dict[str, list[str]]:
+    """Slug → what people call it for short, from data/aliases.csv: what a search over names should know, too.
+
+    >>> "70b" in short_names("model")["llama-2-70b"]
+    True
+    """
+    found: dict[str, list[str]] = {}
+    for row in _alias_rows():
+        if row["kind"] == kind:
+            found.setdefault(row["slug"], []).append(row["alias"])
+    return found
+
+
 @lru_cache(maxsize=4)
 def _names(kind: str) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Compact spelling → (slug, alternatives); slugs win over names, and the alias table over all."""

@@ -92,15 +92,17 @@ def build_empty(session: Session) -> None:
 
 def extra_documents() -> list[dict[str, object]]:
     """Models and hardware for the search index; they live in the cost model's catalogues, not in tables."""
-    from costmodel.catalogue import all_hardware, all_models
+    from costmodel.catalogue import all_hardware, all_models, short_names
 
     documents: list[dict[str, object]] = []
+    models, devices = short_names("model"), short_names("hardware")
     for model in all_models().values():
         documents.append(
             {
                 "type": "model",
                 "id": model.slug,
                 "title": model.name,
+                "aliases": models.get(model.slug, []),
                 "body": f"{model.family} {model.hf_id} {model.attention} {'mixture of experts' if model.is_moe else 'dense'}",
                 "year": None,
             }
@@ -111,6 +113,7 @@ def extra_documents() -> list[dict[str, object]]:
                 "type": "hardware",
                 "id": device.slug,
                 "title": device.name,
+                "aliases": devices.get(device.slug, []),
                 "body": f"{device.vendor} {device.device_class} {device.architecture}",
                 "year": device.launch_year,
             }

@@ -356,13 +356,13 @@ def result(row: Row, needles: Sequence[str]) -> dict[str, Any]:
 
 
 def snippet(row: Row, needles: Sequence[str]) -> str:
-    """The part of the body around the first match, or who wrote it and where."""
+    """What the record is in its own first words, or the part around a match that neither they nor the title show."""
     body = row["body"] or ""
     head = " · ".join(part for part in (short_authors(row["authors"]), row["venue"]) if part)
     if not body:
         return head
-    folded = fold(body)
-    places = [place for needle in needles if (place := folded.find(needle)) >= 0]
+    folded, seen = fold(body), fold(f"{row['title']} {body[:SNIPPET_CHARACTERS]}")
+    places = [place for needle in needles if needle not in seen and (place := folded.find(needle)) >= 0]
     # Folding may change lengths (ß → ss); a place then is off by a letter or two, which a cut at blanks hides.
     start = max(0, min(places, default=0) - 40)
     if start:

@@ -317,6 +317,7 @@ def technique_documents(connection: Connection, names: Mapping[tuple[str, str], 
         body = [summary, declared.get("helps_when", ""), mechanism.replace("-", " ")]
         body += [names.get(level, "") for level in levels[slug]]
         body += [label for _slug, label in bottlenecks[slug]]
+        body = list(dict.fromkeys(part for part in body if part))  # classes of three schemes share names
         facets = {
             "level": [value for scheme, path in levels[slug] for value in with_ancestors(scheme, path)],
             "bottleneck": [b for b, _label in bottlenecks[slug]],
@@ -327,7 +328,7 @@ def technique_documents(connection: Connection, names: Mapping[tuple[str, str], 
         }
         found.append(
             make(
-                "technique", slug, name, year=year, body=" · ".join(part for part in body if part),
+                "technique", slug, name, year=year, body=" · ".join(body),
                 aliases=list(declared.get("aliases") or ()), facets=facets,
             )
         )  # fmt: skip

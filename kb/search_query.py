@@ -2,7 +2,7 @@
 
 word            both words must occur, accents and case do not matter
 "two words"     next to each other            quant*          beginning of a word
--word           must not occur                a OR b          either
+-word, NOT word must not occur                a OR b          either        a AND b  the same as a b
 field:value     title: author: venue: are text; the others in FIELDS are filters
 year:2022..2024 also 2022.., ..2024, >=2023, <2020, 2022-2024
 """
@@ -162,15 +162,19 @@ def parse_query(text: str) -> Query:
         head, _, tail = text.rpartition('"')
         text = f"{head} {tail}"
         reading.notes.append("a quotation mark without its partner was read as text; close it for a phrase")
-    either = False
+    either = refused = False
     for match in PIECE.finditer(text):
-        if match["bare"] == "OR" and not match["minus"] and not match["field"]:
+        operator = match["bare"] if not match["minus"] and not match["field"] else ""
+        if operator == "OR":
             either = bool(reading.clauses) and not reading.clauses[-1].negated
+        elif operator == "NOT":
+            refused = True
+        if operator in ("OR", "NOT", "AND"):
             continue
         option = read_piece(match, reading)
         if option is None:
             continue
-        negated = bool(match["minus"])
+        negated, refused = bool(match["minus"]) or refused, False
         if not either and Clause((option,), negated) in reading.clauses:
             continue
         if either and not negated:
@@ -182,7 +186,9 @@ def parse_query(text: str) -> Query:
         if len(reading.clauses) >= MAX_TERMS:
             reading.notes.append(f"only the first {MAX_TERMS} terms were used")
             break
-    return Query(original, tuple(reading.clauses), tuple(reading.notes), tuple(lookups(text)))
+    # What must not occur is never what was meant by name: "-awq" is not AWQ.
+    named = [] if any(clause.negated for clause in reading.clauses) else lookups(text)
+    return Query(original, tuple(reading.clauses), tuple(reading.notes), tuple(named))
 
 
 def read_piece(match: re.Match[str], reading: Reading) -> Term | Filter | None:
@@ -243,7 +249,7 @@ def lookups(text: str) -> list[str]:
     >>> lookups("https://arxiv.org/pdf/2309.06180v2.pdf")[0], lookups("doi:10.1145/3600006.3613165")[0]
     ('2309.06180', '10.1145/3600006.3613165')
     """
-    text = text.strip().strip('"')
+    text = unicodedata.normalize("NFKC", text).strip().strip('"')  # full-width digits are digits
     if not text or len(text) > 400:
         return []
     found: list[str] = []

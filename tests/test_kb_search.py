@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from kb.errors import InvalidQuery
-from kb.search import search
+from kb.search import search, snippet
 from kb.search_query import Clause, Filter, Term, parse_query
 
 WORKS = [
@@ -204,6 +204,23 @@ def test_operators(reader):
     everything = search(reader, "", limit=200)["total"]
     assert search(reader, "-speculative", limit=200)["total"] == everything - 2
     assert search(reader, "foo:bar")["total"] == 0
+
+
+def test_what_must_not_occur_is_not_found_by_its_name(reader):
+    everything = search(reader, "", limit=200)["total"]
+    for query in ("-QuIP#", "NOT QuIP#", "-dao2023"):
+        found = search(reader, query, limit=200)
+        assert found["total"] < everything or query == "-dao2023"
+        assert not found["results"][0]["exact"], query
+    assert search(reader, "Attention AND Parallelism")["results"][0]["id"] == "dao2023"
+    assert search(reader, "２３０９.０６１８０")["results"][0]["id"] == "kwon2023"
+
+
+def test_snippets_show_what_the_title_does_not(reader):
+    row = {"title": "INT8 KV cache", "authors": "", "venue": "", "type": "technique"}
+    row["body"] = "Stores keys in 8 bits. " + "It is simple. " * 20 + "KV cache and perplexity."
+    assert snippet(row, ["kv", "cache"]).startswith("Stores keys in 8 bits.")
+    assert "perplexity" in snippet(row, ["perplexity"]) and snippet(row, ["perplexity"]).startswith("… ")
 
 
 def test_symbols_tell_names_apart_and_fall_back(reader):
