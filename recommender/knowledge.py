@@ -236,12 +236,18 @@ class Knowledge:
 
 
 def with_settings(technique: Technique, support: EngineSupport) -> Technique:
-    """A technique with what one engine does otherwise as its last effects."""
+    """A technique with what one engine does otherwise: its knobs at other values, further effects after its own."""
+    knobs = tuple(
+        replace(knob, default=support.sets[knob.name]) if knob.name in support.sets else knob
+        for knob in technique.knobs
+    )
+    known = {knob.name for knob in knobs}
     own = tuple(
         Effect(field=name, value=value, basis="vendor", source=support.source)
         for name, value in support.sets.items()
+        if name not in known
     )
-    return replace(technique, effects=(*technique.effects, *own))
+    return replace(technique, effects=(*technique.effects, *own), knobs=knobs)
 
 
 def _key(text: str) -> str:

@@ -140,7 +140,8 @@ class EngineSupport:
     source: str = ""
     checked: bool = False
     sets: dict[str, float | str | bool] = field(default_factory=dict)
-    """Fields of the deployment that are otherwise in this engine: kernels that lack what the technique counts on."""
+    """Knobs, or fields of the deployment, that are otherwise in this engine: kernels that lack what the technique counts
+    on, drafts without a tree."""
 
 
 @dataclass(frozen=True, kw_only=True)

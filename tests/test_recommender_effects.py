@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from costmodel.catalogue import find_engine, find_model
-from costmodel.specs import Workload
+from costmodel.catalogue import all_models, find_engine, find_model
+from costmodel.specs import Deployment, Workload
 from recommender import effects
-from taxonomy.model import Effect, Knob, Technique
+from recommender.knowledge import Knowledge
+from taxonomy.load import load_techniques
+from taxonomy.model import Effect, EngineSupport, Knob, Technique
 
 MODEL = find_model("llama-2-70b").spec
 PLAIN = find_engine("plain").spec
@@ -131,3 +134,36 @@ def test_formula_workload_passes_arrays():
     seen = effects.formula_workload(Workload(batch=np.array([1.0, 2.0])))
     assert isinstance(seen, SimpleNamespace)
     np.testing.assert_allclose(seen.batch, [1.0, 2.0])
+
+
+def test_an_engine_may_set_a_knob_or_a_field_otherwise():
+    item = Technique(
+        slug="drafts",
+        name="Drafts",
+        summary="A test.",
+        effects=(Effect(field="verify_tokens", value="knob:tree_tokens"),),
+        knobs=(Knob(name="tree_tokens", default=26),),
+        engines=(
+            EngineSupport(engine="vllm", sets={"tree_tokens": 1, "weight_kernel": "naive"}),
+            EngineSupport(engine="sglang"),
+        ),
+    )
+    knowledge = Knowledge(techniques={"drafts": item})
+    own = knowledge.on_engine("vllm")["drafts"]
+    assert own.knobs[0].default == 1
+    assert [(effect.field, effect.value) for effect in own.effects[1:]] == [("weight_kernel", "naive")]
+    assert knowledge.on_engine("sglang") is knowledge.techniques
+
+
+def test_what_engines_set_otherwise_exists():
+    fields = {item.name for item in dataclasses.fields(Deployment)}
+    for item in load_techniques().values():
+        knobs = {knob.name for knob in item.knobs}
+        for support in item.engines:
+            assert set(support.sets) <= knobs | fields, (item.slug, support.engine)
+
+
+def test_published_checkpoints_are_of_models_of_the_catalogue():
+    for item in load_techniques().values():
+        for checkpoint in item.checkpoints:
+            assert checkpoint.model in all_models() and checkpoint.name and checkpoint.source, item.slug
