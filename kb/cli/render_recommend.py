@@ -256,11 +256,22 @@ FIRST_CAVEATS = (
     "Starts paying",
     "Changes what",
     "Each token",
+    "The prompt takes",
+    "Pays only where",
+    "Changes outputs",
+    "Needs",
 )
 
 
 def weight_of_caveat(line: str) -> int:
-    return next((k for k, start in enumerate(FIRST_CAVEATS) if line.startswith(start)), len(FIRST_CAVEATS))
+    """Its place among the caveats; those of a plan's part begin with the part's name, good news comes last."""
+    if "are published: " in line or "is published in this format" in line:
+        return len(FIRST_CAVEATS) + 1
+    said = [line.lower(), line.split(": ", 1)[-1].lower()]
+    found = [
+        k for k, start in enumerate(FIRST_CAVEATS) if any(part.startswith(start.lower()) for part in said)
+    ]
+    return found[0] if found else len(FIRST_CAVEATS)
 
 
 def one_line(name: str, value: str) -> str:
