@@ -20,6 +20,9 @@ ARTICLE = re.compile(
     r"/(?:blogs?|news|posts?|articles?|press)(?:/|$)|^(?:blog|news)\.|\d{4}[/-]\d{2}", re.IGNORECASE
 )
 BLOG = re.compile(r"\bblog\b", re.IGNORECASE)
+FORGE_AS_VENUE = re.compile(
+    r"(?:github|gitlab|hugging ?face)\b(?:\s+(?:repository|repo|hub|page|project))?\W*$", re.I
+)
 SOFTWARE_TITLE = re.compile(r"\[(?:computer software|software|source code|code)\]", re.IGNORECASE)
 PUBLISHERS = (
     r"(?:SIAM|MIT Press|Springer(?:[\s-]Verlag)?|Wiley|Elsevier|Academic Press|Prentice[\s-]Hall|Addison[\s-]Wesley|"
@@ -42,6 +45,8 @@ def kind_of(reference: Reference, tail: str = "", url: str | None = None) -> str
         return "paper"
     venue = reference.venue
     tail = tail.strip(" .,”")
+    if FORGE_AS_VENUE.match(venue):  # "GitHub repository", as if it were a journal
+        venue = ""
     in_blog = BLOG.search(venue) is not None
     if in_blog and not (reference.volume and reference.pages):
         return "website"

@@ -72,7 +72,7 @@ SUFFIXES = frozenset(["jr", "jr.", "sr", "sr.", "ii", "iii", "iv", "phd", "ph.d.
 INITIALS = r"(?:[^\W\d_]{1,2}\.(?:[-‐–]?\s?[^\W\d_]{1,3}\.)*)"
 IS_INITIALS = re.compile(rf"^(?:{INITIALS}|[^\W\d_]\.?)(?:[\s-](?:{INITIALS}|[^\W\d_]\.?))*$")
 IS_INITIAL = re.compile(r"^(?:[^\W\d_]{1,2}\.(?:[-‐–]?[^\W\d_]{1,3}\.)*(?:[-‐–][^\W\d_]{1,3}\.?)?|[^\W\d_])$")
-VANCOUVER = re.compile(r"^(?P<family>.+?)\s+(?P<given>[A-ZÀ-Þ]{1,3})$")
+VANCOUVER = re.compile(r"^(?P<family>.+?)\s+(?P<given>[A-ZÀ-Þ]{1,3}|[A-ZÀ-Þ]-[A-ZÀ-Þ])$")
 ET_AL = re.compile(
     r"[,;]?\s*\b(?:and|&)?\s*(?:et\s+al|et\s+alii|and\s+others|and\s+colleagues)\b\.?\s*$", re.IGNORECASE
 )

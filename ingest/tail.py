@@ -23,6 +23,8 @@ STRICT_VENUE = re.compile(
     r"acl\b|emnlp|\(?(?:19|20)\d\d\)?[.,]?\s*$)",
     re.IGNORECASE,
 )
+# "Title? Journal of Things, 66(4), 44–51": a name with its volume, which no title goes on with
+VENUE_WITH_VOLUME = re.compile(r"[A-Z][^?!:]{2,80}?,?\s\d{1,4}(?:\s?\(\d|,\s*\d|:\s?\d|,?\s*pp?\.|\.\d+\s\()")
 LOWERCASE_VENUE = re.compile(r"(?:ar[Xx]iv|in\s+[A-Z]|https?:|www\.|doi\b|url\b|pp\.|pages\s|vol\.)")
 ABBREVIATIONS = frozenset(
     [
@@ -64,7 +66,7 @@ EDITION = re.compile(
 )
 END_OF_VENUE = re.compile(
     r",?\s*\b(?:vol\.|volume|no\.|pp\.|p\.\s*\d|pages?\s)|[,.]\s*(?:PMLR|IEEE\s*[,.]|IEEE Computer Society|ACM\s*[,.]|Springer|Curran)|"
-    r",\s*\d+\s*(?:[:(.,]|$)|\s*\(?(?<!\d)(?:19|20)\d\d\)?\s*(?:[.,;]|$)|,\s*[A-Z]\.\s[A-Z]\w+,|\.\s|…|\[Online\]|https?:|\bdoi\b",
+    r"\s\d{1,4}\s\(\d+\)\s\(|,\s*\d+\s*(?:[:(.,]|$)|\s*\(?(?<!\d)(?:19|20)\d\d\)?\s*(?:[.,;]|$)|,\s*[A-Z]\.\s[A-Z]\w+,|\.\s|…|\[Online\]|https?:|\bdoi\b",
     re.IGNORECASE,
 )
 ADDRESS = re.compile(r"(?:URL:?\s*)?(?:https?://|www\.)\S+(?:\s(?:org|com|io)\S*)?")
@@ -92,6 +94,7 @@ VOLUME_BEFORE_YEAR = re.compile(
 VOLUME_AT_END = re.compile(
     r"^(.*[^\d\s,:])[\s,]+(?!(?:19|20)\d\d)(\d{1,4})(?:\s*\(\d+\))?(?:\s*[:,]\s*[\d–-]+.*)?$"
 )
+PAGES_AT_END = re.compile(r"\s+\d+[–-]\d+$")
 LEADING_IN = re.compile(r"^[Ii]n:?\s+(?=\S)|^In(?=In[a-z])")
 LEADING_YEAR = re.compile(r"(?:19|20)\d\d\s")
 MORE_BEHIND = re.compile(r"https?://\S+[\s,]+\S")
@@ -133,7 +136,7 @@ def split_title(text: str) -> tuple[str, str]:
     for match in re.finditer(r"(?P<mark>\.{1,2}|[?!])(?P<close>[\"”’)\]]?)\s+", text):
         before, after = text[: match.start()], text[match.end() :]
         if match["mark"] in "?!":
-            if STRICT_VENUE.match(after):
+            if STRICT_VENUE.match(after) or has_volume(after):
                 return before + match["mark"] + match["close"], after
             continue
         last = re.split(r"[\s(]", before[-40:])[-1]
@@ -145,6 +148,18 @@ def split_title(text: str) -> tuple[str, str]:
             continue
         return before + match["close"], after
     return text.rstrip(" ."), ""
+
+
+def has_volume(text: str) -> bool:
+    """Whether a journal with its volume comes next, not a sentence with a journal behind it.
+
+    >>> has_volume("Commun. ACM, 66(4), 44–51"), has_volume("A second look. Commun. ACM, 66(4), 44–51")
+    (True, False)
+    """
+    match = VENUE_WITH_VOLUME.match(text)
+    return match is not None and all(
+        ABBREVIATED.search(text, 0, stop.start()) for stop in re.finditer(r"\.\s", match[0])
+    )
 
 
 def read_tail(text: str, *, arxiv: bool = False, year_known: bool = False) -> Tail:
@@ -221,6 +236,8 @@ def read_venue(text: str, *, arxiv: bool = False) -> str:
         end = match.start()
         break
     venue = text[:end].strip(" ,.;:([")
+    if venue.count("(") > venue.count(")"):  # "… Systems 35 (NeurIPS" behind which the year was
+        venue = PAGES_AT_END.sub("", venue[: venue.rindex("(")].rstrip(" ,."))
     if match := VOLUME_AT_END.match(venue):
         venue = match[1]
     if not WORD.match(venue) or not LETTERS.search(venue) or MONTH.fullmatch(venue) or EDITION.match(venue):

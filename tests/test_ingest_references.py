@@ -21,6 +21,11 @@ STYLES = {
     "vancouver": "7. Vaswani A, Shazeer N, Polosukhin I. Attention is all you need. Advances in Neural Information Processing Systems. 2017;30:5998-6008.",
     "lncs": "Vaswani, A., Shazeer, N., Polosukhin, I.: Attention is all you need. In: Advances in Neural Information Processing Systems, pp. 5998–6008 (2017)",
     "mla": 'Vaswani, Ashish, Noam Shazeer, and Illia Polosukhin. "Attention is all you need." Advances in Neural Information Processing Systems 30 (2017): 5998-6008.',
+    "elsevier": "[7] A. Vaswani, N. Shazeer, I. Polosukhin, Attention is all you need, in: Advances in Neural Information Processing Systems, 2017, pp. 5998–6008.",
+    "elsevier, journal": "A. Vaswani, N. Shazeer, I. Polosukhin, Attention is all you need, Advances in Neural Information Processing Systems 30 (1) (2017) 5998–6008.",
+    "nature": "3. Vaswani, A., Shazeer, N. & Polosukhin, I. Attention is all you need. In Advances in Neural Information Processing Systems 5998–6008 (Curran, 2017).",
+    "acm, conference in brackets": "Ashish Vaswani, Noam Shazeer, and Illia Polosukhin. 2017. Attention is all you need. In Advances in Neural Information Processing Systems 30 (NIPS 2017). 5998–6008.",
+    "author-year label": "[Vaswani et al., 2017] Ashish Vaswani, Noam Shazeer, and Illia Polosukhin. Attention is all you need. In Advances in Neural Information Processing Systems, 2017.",
     "chicago": "Vaswani, Ashish, Noam Shazeer, and Illia Polosukhin. 2017. “Attention is all you need.” Advances in Neural Information Processing Systems 30: 5998–6008.",
 }  # fmt: skip
 
@@ -52,6 +57,17 @@ def test_one_paper_in_every_style(style):
         ("Groq (2023). Groq sets record on llama 2.70b. https://wow.groq.com/groq.", "Groq sets record on llama 2.70b"),
         ("Yu, G.-I. (2022). Orca: A system for {Transformer-Based} models. In 16th USENIX OSDI, pages 521–538. 21", "Orca: A system for {Transformer-Based} models"),
         ("J. Smith. On the U.S. power grid. Energy, 12:1–5, 2001.", "On the U.S. power grid"),
+        # a family name of two letters is no initial; an initial may be small or joined by a hyphen
+        ("W. Huang, Y. Liu, and X. Qi. Billm: Pushing the limit. arXiv preprint arXiv:2402.04291, 2024.", "Billm: Pushing the limit"),
+        ("Ilya Sutskever, Oriol Vinyals, and Quoc V. Le. Sequence to sequence learning. In Advances in Neural Information Processing Systems, 2014.", "Sequence to sequence learning"),
+        ("I. Timiryasov and J.-L. Tastet. Baby llama: distillation. arXiv preprint arXiv:2308.02019, 2023.", "Baby llama: distillation"),
+        ("P. Lewis, W.-t. Yih, D. d. l. Casas, and T. Rocktäschel. Retrieval for tasks. In NeurIPS, 2020.", "Retrieval for tasks"),
+        ("Norman P. Jouppi, Cliff Young, and David Patterson. In-Datacenter Analysis. In ISCA, 2017.", "In-Datacenter Analysis"),
+        # a question mark ends a title only where a journal with its volume follows
+        ("Golden, A. (2024). Is flash attention stable? Neural Computation, 24(9), 4207–4210.", "Is flash attention stable?"),
+        ("Meer, J. (2021). Is attention all you need? A second look. Neural Computation, 3(9), 1–22.", "Is attention all you need? A second look"),
+        ("Smith, J., Doe, A.: The “bitter lesson” revisited. IEEE Micro 71(2), 101–115 (2022)", "The “bitter lesson” revisited"),
+        ("Jouppi, N. P., Patterson, D., Jr., et al. In-datacenter performance. ISCA, 2017.", "In-datacenter performance"),
         ("I. Goodfellow, Y. Bengio, and A. Courville, Deep Learning. Cambridge, MA, USA: MIT Press, 2016.", "Deep Learning"),
         ("Hennessy, J. L., & Patterson, D. A. (2017). Computer Architecture: An Approach (6th ed.). Morgan Kaufmann.", "Computer Architecture: An Approach"),
     ],
@@ -204,3 +220,24 @@ def test_a_string_that_is_no_reference_costs_no_time(piece):
     begun = time.process_time()
     parse_reference(piece * 20_000)
     assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "families"),
+    [
+        ("LeCun, Yann, Yoshua Bengio, and Geoffrey Hinton. “Deep learning.” Nature 521 (2015): 436–444.", ["LeCun", "Bengio", "Hinton"]),
+        ("Dettmers, Tim and Mike Lewis. “LLM.int8().” In NeurIPS, 2022.", ["Dettmers", "Lewis"]),
+        ("van der Meer, Jan, and Sean O'Neil. “A title.” Neural Computation 3, no. 2 (2021): 1–22.", ["van der Meer", "O'Neil"]),
+        ("María José de la Cruz and John Smith. 2022. A title. Neural Computation 3, 2 (2022), 1–22.", ["de la Cruz", "Smith"]),
+        ("Müller-Lüdenscheidt H-J, Nguyễn VA. A title. Neural Computation. 2023;66(4):44–51.", ["Müller-Lüdenscheidt", "Nguyễn"]),
+    ],
+)  # fmt: skip
+def test_names_keep_their_parts(text, families):
+    assert [one["family"] for one in parse_reference(text).authors] == families
+
+
+def test_a_forge_is_no_journal():
+    found = parse_reference(
+        "NVIDIA Corporation. TensorRT-LLM. GitHub repository, https://github.com/NVIDIA/TensorRT-LLM (2023)."
+    )
+    assert (found.title, found.kind) == ("TensorRT-LLM", "software")
