@@ -50,11 +50,24 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
 def distinct(names: Any) -> tuple[list[str], Any]:
     """The different names of an array as strings, and the place of each element among them.
 
-    numpy sorts to find them, which takes several times as long for the few names that deployments have.
+    numpy sorts to find them, which takes several times as long for the few names that deployments have. One estimate
+    asks up to eight times about the same array, so the last few answers are kept; arrays are never written to.
     """
+    known = _distinct.get(id(names))
+    if known is not None and known[0] is names:
+        return known[1], known[2]
     listed = names.ravel().tolist()
     places = {name: place for place, name in enumerate(dict.fromkeys(listed))}
-    return [str(name) for name in places], np.array([places[name] for name in listed], dtype=np.intp)
+    found = [str(name) for name in places]
+    inverse = np.array([places[name] for name in listed], dtype=np.intp)
+    if len(_distinct) >= KEPT_NAMES:
+        _distinct.clear()
+    _distinct[id(names)] = (names, found, inverse)  # the array is kept, so no other gets its id
+    return found, inverse
+
+
+KEPT_NAMES = 16
+_distinct: dict[int, tuple[Any, list[str], Any]] = {}
 
 
 def power(base: Any, exponent: Any) -> Any:

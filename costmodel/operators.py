@@ -88,30 +88,57 @@ class Setup:
     ideal: bool = False  # the roofline: no kernels, no overheads
 
 
-def linear(
-    setup: Setup, name: str, params: Any, tokens: Any, *, read_share: Any = 1.0, flops_share: Any = 1.0,
-    bytes_per_weight: Any = None, count: Any = None, kept: Any = None, rate_share: Any = 1.0,
-) -> Operator:  # fmt: skip
-    """A group of matrix multiplications: 2 FLOPs per weight and token, each weight read once per pass.
+@dataclass(slots=True)
+class PerWeight:
+    """What one weight costs in a pass in which every weight meets the same tokens: FLOPs, bytes, seconds."""
+
+    flops: Any
+    bytes: Any
+    compute_s: Any
+    memory_s: Any
+    seconds: Any
+
+    def operator(self, name: str, weights: Any, devices: Any, count: Any) -> Operator:
+        """A group of multiplications with so many `weights` on each of `devices`."""
+        if is_zero(weights):
+            return Operator(name, count, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        every = weights * devices
+        return Operator(
+            name, count, every * self.flops, every * self.bytes, weights * self.compute_s, weights * self.memory_s,
+            0.0, weights * self.seconds,
+        )  # fmt: skip
+
+
+def per_weight(
+    setup: Setup, tokens: Any, *, read_share: Any = 1.0, flops_share: Any = 1.0, bytes_per_weight: Any = None,
+    rate_share: Any = 1.0,
+) -> PerWeight:  # fmt: skip
+    """2 FLOPs per weight and token, each weight read once per pass.
 
     `read_share` of the weights is touched (experts); `flops_share` of them multiplies a given token.
     """
-    kept_weights = setup.weights_kept * setup.layers_kept if kept is None else kept
-    weights = params * kept_weights / setup.tensor_parallel
-    flops = FLOPS_PER_WEIGHT * weights * flops_share * tokens
-    bytes_ = weights * read_share * (setup.weight_bytes if bytes_per_weight is None else bytes_per_weight)
+    flops = FLOPS_PER_WEIGHT * tokens * flops_share
+    bytes_ = read_share * (setup.weight_bytes if bytes_per_weight is None else bytes_per_weight)
     # rows per matrix: an expert multiplies only the tokens routed to it
     rows = tokens * flops_share / read_share
-    slow = where(rows > SMALL_ROWS, rate_share, setup.vector_share)
+    many = rows > SMALL_ROWS
+    slow = where(many, rate_share, setup.vector_share)
     compute_s = flops * setup.flops_share / (setup.linear_flops_per_s * slow)
-    compute_s = compute_s * (1.0 + setup.half_tokens / rows * (rows > SMALL_ROWS))
-    compute_s = compute_s + weights * read_share * setup.widen_s_per_weight * (rows > SMALL_ROWS)
+    compute_s = compute_s * (1.0 + setup.half_tokens / rows * many)
+    if not is_zero(setup.widen_s_per_weight):
+        compute_s = compute_s + read_share * setup.widen_s_per_weight * many
     memory_s = bytes_ / setup.weight_bytes_per_s
-    seconds = combine(compute_s, memory_s, setup.exposed_share)
-    return Operator(
-        name, setup.shape.layers * setup.layers_kept if count is None else count,
-        flops * setup.tensor_parallel, bytes_ * setup.tensor_parallel, compute_s, memory_s, 0.0, seconds,
-    )  # fmt: skip
+    return PerWeight(flops, bytes_, compute_s, memory_s, combine(compute_s, memory_s, setup.exposed_share))
+
+
+def is_zero(value: Any) -> bool:
+    """A plain zero: what it multiplies need not be worked out."""
+    return isinstance(value, float) and value == 0.0
+
+
+def is_one(value: Any) -> bool:
+    """A plain one: nothing is shared out."""
+    return isinstance(value, int | float) and value == 1
 
 
 def run_pass(
@@ -138,7 +165,10 @@ def run_pass(
     shape = setup.shape
     kept = setup.weights_kept * setup.layers_kept * layers_run * weight_share
     layers = shape.layers * setup.layers_kept * layers_run
-    operators = [linear(setup, "qkv_projection", shape.qkv_params, tokens, kept=kept, count=layers)]
+    devices = setup.tensor_parallel
+    share = kept / devices  # of the model's weights, on each device
+    dense = per_weight(setup, tokens)
+    operators = [dense.operator("qkv_projection", shape.qkv_params * share, devices, layers)]
 
     window = minimum(kv_read_tokens, shape.window_tokens)
     elements = shape.kv_elements * kv_read_tokens + shape.window_elements * window
@@ -178,23 +208,9 @@ def run_pass(
     written = written * setup.layers_kept * layers_run / kv_split
     write_s = written / setup.kv_bytes_per_s
     operators.append(Operator("kv_write", layers, 0.0, written * kv_split, 0.0, write_s, 0.0, write_s))
-    operators.append(linear(setup, "attention_output", shape.out_params, tokens, kept=kept, count=layers))
-    operators.append(
-        linear(setup, "mlp", shape.mlp_params + shape.mixer_params, tokens, kept=kept, count=layers)
-    )
-
-    touched = touched_experts(experts=setup.experts, active_experts=setup.active_experts, tokens=tokens)
-    operators.append(
-        linear(
-            setup, "experts", shape.expert_params * setup.experts / shape.experts, tokens, kept=kept,
-            read_share=touched / setup.experts, flops_share=setup.active_experts / setup.experts,
-            count=shape.moe_layers, rate_share=setup.expert_share,
-        )
-    )  # fmt: skip
-    router = linear(setup, "router", shape.router_params, tokens, kept=kept, count=shape.moe_layers,
-                    bytes_per_weight=ACTIVATION_BYTES)  # fmt: skip
-    routing_s = router.seconds + setup.expert_layer_s * shape.moe_layers * setup.layers_kept * layers_run
-    operators.append(router._replace(seconds=routing_s))
+    operators.append(dense.operator("attention_output", shape.out_params * share, devices, layers))
+    operators.append(dense.operator("mlp", (shape.mlp_params + shape.mixer_params) * share, devices, layers))
+    operators += expert_operators(setup, tokens, share, layers_run)
     scan_s = setup.mixer_layers * setup.mixer_layer_s * setup.layers_kept * layers_run
     operators.append(Operator("state_scan", setup.mixer_layers, 0.0, 0.0, 0.0, 0.0, 0.0, scan_s))
 
@@ -208,44 +224,80 @@ def run_pass(
     moved_s = moved / setup.weight_bytes_per_s
     operators.append(Operator("norm_elementwise", layers, 0.0, moved, 0.0, moved_s, 0.0, moved_s))
 
-    operators.append(
-        linear(
-            setup,
-            "lm_head",
-            shape.head_params,
-            logit_rows,
-            bytes_per_weight=setup.head_bytes,
-            kept=1.0,
-            count=1.0,
-        )
-    )
+    head = per_weight(setup, logit_rows, bytes_per_weight=setup.head_bytes)
+    operators.append(head.operator("lm_head", shape.head_params / devices, devices, 1.0))
+    return operators + link_operators(setup, tokens, layers)
 
+
+def expert_operators(setup: Setup, tokens: Any, share: Any, layers_run: Any) -> list[Operator]:
+    """Routed experts and their router; nothing in a dense model."""
+    shape, devices = setup.shape, setup.tensor_parallel
+    count = shape.moe_layers
+    if is_zero(shape.expert_params) and is_zero(shape.router_params) and is_zero(count):
+        return [Operator(name, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0) for name in ("experts", "router")]
+    touched = touched_experts(experts=setup.experts, active_experts=setup.active_experts, tokens=tokens)
+    routed = per_weight(
+        setup, tokens, read_share=touched / setup.experts, flops_share=setup.active_experts / setup.experts,
+        rate_share=setup.expert_share,
+    )  # fmt: skip
+    router = per_weight(setup, tokens, bytes_per_weight=ACTIVATION_BYTES).operator(
+        "router", shape.router_params * share, devices, count
+    )
+    routing_s = router.seconds + setup.expert_layer_s * count * setup.layers_kept * layers_run
+    return [
+        routed.operator(
+            "experts", shape.expert_params * setup.experts / shape.experts * share, devices, count
+        ),
+        router._replace(seconds=routing_s),
+    ]
+
+
+def link_operators(setup: Setup, tokens: Any, layers: Any) -> list[Operator]:
+    """What goes between devices: all-reduces, hand-over between stages, tokens to their experts."""
+    shape = setup.shape
     message = tokens * shape.hidden * ACTIVATION_BYTES
+    return [
+        reduce_operator(setup, message, layers),
+        stage_operator(setup, message),
+        exchange_operator(setup, message),
+    ]
+
+
+def reduce_operator(setup: Setup, message: Any, layers: Any) -> Operator:
+    """Two all-reduces per layer among the devices that share it."""
+    if is_one(setup.tensor_parallel):
+        return Operator("all_reduce", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     reduce_s = all_reduce_seconds(
         bytes_=message, devices=setup.tensor_parallel, bytes_per_s=setup.link_bytes_per_s,
         latency_s=setup.link_latency_s,
     )  # fmt: skip
-    collectives = 2.0 * layers
-    exchange_s = all_to_all_seconds(
-        bytes_=2.0 * message * setup.active_experts, devices=setup.expert_parallel,
-        bytes_per_s=setup.link_bytes_per_s, latency_s=2.0 * setup.link_latency_s,
-    ) * where(shape.moe_layers > 0, shape.moe_layers, 0.0)  # fmt: skip
-    several = setup.tensor_parallel > 1.0
-    operators.append(
-        Operator(
-            "all_reduce", collectives * several, 0.0, message * collectives * several, 0.0, 0.0,
-            reduce_s * collectives, reduce_s * collectives,
-        )
-    )  # fmt: skip
+    collectives, several = 2.0 * layers, setup.tensor_parallel > 1.0
+    seconds = reduce_s * collectives
+    moved = message * collectives * several
+    return Operator("all_reduce", collectives * several, 0.0, moved, 0.0, 0.0, seconds, seconds)
+
+
+def stage_operator(setup: Setup, message: Any) -> Operator:
+    """Activations handed from stage to stage."""
+    if is_one(setup.pipeline_parallel):
+        return Operator("stage_transfer", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     stages = setup.pipeline_parallel - 1.0
-    hand_s = stages * point_to_point_seconds(
+    seconds = stages * point_to_point_seconds(
         bytes_=message, bytes_per_s=setup.link_bytes_per_s, latency_s=setup.link_latency_s
     )
-    operators.append(Operator("stage_transfer", stages, 0.0, message * stages, 0.0, 0.0, hand_s, hand_s))
-    operators.append(
-        Operator("expert_exchange", shape.moe_layers, 0.0, 0.0, 0.0, 0.0, exchange_s, exchange_s)
-    )
-    return operators
+    return Operator("stage_transfer", stages, 0.0, message * stages, 0.0, 0.0, seconds, seconds)
+
+
+def exchange_operator(setup: Setup, message: Any) -> Operator:
+    """Tokens sent to the devices of their experts and back."""
+    layers = setup.shape.moe_layers
+    if is_zero(layers) or is_one(setup.expert_parallel):
+        return Operator("expert_exchange", layers, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    seconds = all_to_all_seconds(
+        bytes_=2.0 * message * setup.active_experts, devices=setup.expert_parallel,
+        bytes_per_s=setup.link_bytes_per_s, latency_s=2.0 * setup.link_latency_s,
+    ) * where(layers > 0, layers, 0.0)  # fmt: skip
+    return Operator("expert_exchange", layers, 0.0, 0.0, 0.0, 0.0, seconds, seconds)
 
 
 def overheads(setup: Setup, device_s: Any, *, sequences: Any, layers_run: Any = 1.0) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from costmodel.experts import touched_experts
 from costmodel.linear import FLOPS_PER_WEIGHT
 from costmodel.numeric import ceiling, maximum, minimum, where
 from costmodel.offload import exposed_seconds, host_compute_seconds, transfer_seconds
-from costmodel.operators import Operator, Setup, overheads, run_pass
+from costmodel.operators import Operator, Setup, is_zero, overheads, run_pass
 from costmodel.specs import Deployment, Workload
 from costmodel.speculative import draft_seconds
 
@@ -62,11 +62,12 @@ def sum_terms(operators: list[Operator]) -> dict[str, Any]:
 
 def total(terms: dict[str, Any]) -> Any:
     """Sum of the terms; small arrays first, so that few additions run over a whole grid."""
-    values = list(terms.values())
-    if any(isinstance(value, np.ndarray) for value in values):
-        values.sort(key=np.size)
+    values = [value for value in terms.values() if not isinstance(value, np.ndarray)]
+    arrays = [value for value in terms.values() if isinstance(value, np.ndarray)]
+    if len({value.size for value in arrays}) > 1:
+        arrays.sort(key=np.size)
     result: Any = 0.0
-    for value in values:
+    for value in (*values, *arrays):
         result = result + value
     return result
 
@@ -160,13 +161,11 @@ def prefill(
     if not single:
         terms = {name: seconds * chunks for name, seconds in terms.items()}
         operators = [
-            operator._replace(
-                count=operator.count * chunks, flops=operator.flops * chunks, bytes=operator.bytes * chunks,
-                compute_s=operator.compute_s * chunks, memory_s=operator.memory_s * chunks,
-                link_s=operator.link_s * chunks, seconds=operator.seconds * chunks,
+            Operator(
+                operator.name, *(amount if is_zero(amount) else amount * chunks for amount in operator[1:])
             )
             for operator in operators
-        ]  # fmt: skip
+        ]
     if not (isinstance(behaviour.stage_tokens, int | float) and behaviour.stage_tokens == 0):
         # stages of a split by layers work on different micro-batches of the prompt: (m + p − 1) / (m · p)
         # of the serial time (GPipe, Huang et al. 2019, arXiv:1811.06965)

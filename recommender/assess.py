@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recommender import explain, for_model, own_changes, rank, refusals, rules, text
@@ -155,18 +155,14 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         adapted=sized | for_model.adapted(changes, situation.model, techniques, knowledge),
     )
     outcomes = [found.outcome(i, gains[i], spreads[i]) for i in range(len(candidates))]
-    unfit = {
-        i: Refusal("does-not-fit", explain_outcome(found, i, "does-not-fit", gains[i]))
-        for i, code in enumerate(outcomes)
-        if code == "does-not-fit"
-    }
+    unfit = Unfit(found, gains, outcomes)
     told: dict[int, str] = {}  # one sentence for all techniques that change the same
     for slug, technique in techniques.items():
         if not technique.effects:
-            found.items[slug] = inert(technique, knowledge, unfit.get(0))
+            found.items[slug] = inert(technique, knowledge, unfit.of(0))
             continue
         i, technique = index[slug], found.adapted.get(slug, technique)
-        against = rules.refusals(technique, changes[slug], situation, knowledge, in_place, unfit=unfit.get(i))
+        against = rules.refusals(technique, changes[slug], situation, knowledge, in_place, unfit=unfit.of(i))
         if outcomes[i] == "no-gain" and not against and is_layout_in_use(changes[slug], gains[i]):
             against.append(rules.layout_in_use(situation))
         if outcomes[i] == "no-gain" and not against:
@@ -203,23 +199,41 @@ def is_layout_in_use(changes: Fields, gain: Mapping[str, float | None]) -> bool:
 LAYOUT = frozenset({"tensor_parallel", "pipeline_parallel", "expert_parallel"})
 
 
+class Unfit:
+    """Candidates that do not fit, by element; a sentence is made when it is first asked for."""
+
+    def __init__(
+        self, found: Assessments, gains: Sequence[Mapping[str, float | None]], outcomes: Sequence[str]
+    ) -> None:
+        self._found, self._gains, self._outcomes = found, gains, outcomes
+        self._made: dict[int, Refusal] = {}
+
+    def of(self, index: int) -> Refusal | None:
+        if self._outcomes[index] != "does-not-fit":
+            return None
+        made = self._made.get(index)
+        if made is None:
+            reason = explain_outcome(self._found, index, "does-not-fit", self._gains[index])
+            made = self._made[index] = Refusal("does-not-fit", reason)
+        return made
+
+
 def inert(technique: Technique, knowledge: Knowledge, unfit: Refusal | None) -> Assessment:
     """A technique without effects: where the baseline fits, the same in every situation and therefore kept."""
-    if unfit is None and technique.slug in knowledge.standing:
-        return knowledge.standing[technique.slug]
-    refusal = refusals.inert_refusal(technique)
-    item = Assessment(
-        technique=technique,
-        changes={},
-        index=0,
-        fits=unfit is None,
-        gain=NOTHING_GAINED,
-        spread=DEFAULT_SPREAD,
-        refusals=(refusal,) if unfit is None else (unfit, refusal),
-    )
+    usual: Assessment | None = knowledge.standing.get(technique.slug)
+    if usual is None:
+        usual = knowledge.standing[technique.slug] = Assessment(
+            technique=technique,
+            changes={},
+            index=0,
+            fits=True,
+            gain=NOTHING_GAINED,
+            spread=DEFAULT_SPREAD,
+            refusals=(refusals.inert_refusal(technique),),
+        )
     if unfit is None:
-        knowledge.standing[technique.slug] = item
-    return item
+        return usual
+    return replace(usual, fits=False, refusals=(unfit, *usual.refusals))
 
 
 NOTHING_GAINED: Mapping[str, float | None] = dict.fromkeys(GAIN_METRICS, 1.0)

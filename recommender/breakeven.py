@@ -21,6 +21,7 @@ Array = NDArray[Any]
 
 BATCHES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048], dtype=float)
 CONTEXTS = np.array([128, 512, 2048, 8192, 32768, 131072], dtype=float)
+SAME = 1e-9  # ln of a gain that is none: the last digits of a double decide no crossing
 ACCEPTANCES = np.array([0.05, 0.2, 0.4, 0.6, 0.8, 0.95])
 
 
@@ -40,6 +41,7 @@ def crossings(points: Array, gains: Array, starts: Array) -> list[float | None]:
     """`crossing` of many rows at once."""
     with np.errstate(divide="ignore", invalid="ignore"):
         level, spots = np.log(gains), np.log(points)
+        level = np.where(np.abs(level) < SAME, 0.0, level)
         one, two = level[:, :-1], level[:, 1:]
         crosses = np.isfinite(one) & np.isfinite(two) & ((one > 0) != (two > 0)) & (one != two)
         place = spots[:-1] + (spots[1:] - spots[:-1]) * one / (one - two)

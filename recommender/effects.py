@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from costmodel.errors import CostModelError
+from costmodel.formats import find_format
 from costmodel.specs import Deployment, Engine, Model, Workload
 from taxonomy.effects import effect_value, knob_values
 from taxonomy.model import Technique
@@ -145,7 +147,16 @@ def _same(a: Any, b: Any) -> bool:
         return a is not None and b is not None and bool(np.all(a == b))
     if isinstance(a, float) and isinstance(b, int | float) and not isinstance(b, bool):
         return abs(a - b) <= 1e-12 * max(abs(a), abs(b), 1.0)
-    return bool(a == b)
+    return bool(a == b) or (isinstance(a, str) and isinstance(b, str) and _one_format(a, b))
+
+
+@lru_cache(maxsize=4096)
+def _one_format(a: str, b: str) -> bool:
+    """Whether two names mean one number format: gptq and gptq-4bit-g128."""
+    try:
+        return find_format(a).slug == find_format(b).slug
+    except CostModelError:
+        return False
 
 
 def is_in_place(technique: Technique, changes: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
@@ -233,24 +244,31 @@ def deployments(
 def _plain_columns(base: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> Fields:
     """`_column` of every changed field, where each candidate is one element."""
     count = len(candidates)
-    lists: dict[str, list[Any]] = {}
+    places: dict[str, tuple[list[int], list[Any]]] = {}
     for position, changes in enumerate(candidates):
         for name, value in changes.items():
-            column = lists.get(name)
-            if column is None:
-                usual = base.get(name)
-                column = lists[name] = [NEUTRAL.get(name) if usual is None else usual] * count
-            column[position] = value
+            known = places.get(name)
+            if known is None:
+                known = places[name] = ([], [])
+            known[0].append(position)
+            known[1].append(value)
     found: Fields = {}
-    for name, column in lists.items():
-        kinds = set(map(type, column))
+    for name, (positions, values) in places.items():
+        usual = base.get(name)
+        if usual is None:
+            usual = NEUTRAL.get(name)
+        kinds = {type(usual), *map(type, values)}
         if kinds <= _NUMBERS:
-            found[name] = np.array(column, dtype=np.float64)
+            column = np.full(count, usual, dtype=np.float64)
+            column[positions] = values
         elif kinds in (_NAMES, _SWITCHES):
-            found[name] = np.array(column)
+            listed = [usual] * count
+            for position, value in zip(positions, values, strict=True):
+                listed[position] = value
+            column = np.array(listed)
         else:  # mixed, or None among them
-            changed = [(i, changes[name]) for i, changes in enumerate(candidates) if name in changes]
-            found[name] = _column(name, base.get(name), changed, count, 1)
+            column = _column(name, base.get(name), list(zip(positions, values, strict=True)), count, 1)
+        found[name] = column
     return found
 
 

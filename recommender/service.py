@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kb.reader import Reader
 from recommender import assemble, breakeven, explain, feasibility, plans, text, witness
-from recommender.answer import Answer, Json, Recommendation, Rejection, plain
+from recommender.answer import REJECTION_CODES, Answer, Json, Recommendation, Rejection, plain
 from recommender.assess import Assessments, assess
 from recommender.errors import InvalidQuestion
 from recommender.knowledge import RESEARCH_CODE, Knowledge, load_knowledge
@@ -118,6 +119,7 @@ def rejections(assessments: Assessments) -> tuple[Rejection, ...]:
     """Every technique that is not recommended, with its code and one sentence."""
     found = []
     knowledge = assessments.knowledge
+    prominence = knowledge.prominence
     standing = knowledge.standing.setdefault("rejections", {})
     for slug, item in assessments.items.items():
         if not item.refusals:
@@ -125,7 +127,8 @@ def rejections(assessments: Assessments) -> tuple[Rejection, ...]:
         if id(item) in standing:  # an inert technique where the baseline fits: the same words every time
             found.append(standing[id(item)])
             continue
-        refusal = first(list(item.refusals)) if len(item.refusals) > 1 else item.refusals[0]
+        place, also = told_first(tuple([refusal.code for refusal in item.refusals]))
+        refusal = item.refusals[place]
         rejection = Rejection(
             technique=slug,
             code=refusal.code,
@@ -133,15 +136,20 @@ def rejections(assessments: Assessments) -> tuple[Rejection, ...]:
             gain=item.gain if item.changes else None,
             name=item.technique.name,
             mechanism=item.technique.mechanism,
-            prominence=knowledge.prominence[slug],
-            also=tuple(sorted({other.code for other in item.refusals} - {refusal.code}))
-            if len(item.refusals) > 1
-            else (),
+            prominence=prominence[slug],
+            also=also,
         )
         if knowledge.standing.get(slug) is item:
             standing[id(item)] = rejection
         found.append(rejection)
     return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def told_first(codes: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """Which of several refusals is told, by the interface's order, and the other codes."""
+    place = min(range(len(codes)), key=lambda i: REJECTION_CODES.index(codes[i]))
+    return place, tuple(sorted(set(codes) - {codes[place]}))
 
 
 def verdict(assessments: Assessments, items: Sequence[Recommendation], found: Json | None) -> Json:
