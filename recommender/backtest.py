@@ -17,7 +17,7 @@ from recommender.errors import RecommenderError
 from recommender.knowledge import Knowledge
 from recommender.pricing import Priced, price
 from recommender.question import Question
-from recommender.situation import Situation, resolve
+from recommender.situation import Situation, model_traits, resolve
 from taxonomy.model import Technique
 
 # Metric of a row → what is compared. Ratios above 1 are better.
@@ -103,6 +103,9 @@ def predict(row: Mapping[str, Any], knowledge: Knowledge) -> tuple[float, list[s
     found = rebuild(row)
     variant = variants.variant_of(row, technique)
     situation = situation_of(found, variant)
+    lacking = sorted(set(knowledge.demands[slug]) - model_traits(situation.model))
+    if lacking:
+        raise Unpriced(f"{situation.model.name} has not what the technique works on: {', '.join(lacking)}")
     before, after = deployments_of(technique, variant, situation, found, level, metric)
     if not {k: v for k, v in after.items() if before.get(k) != v} and "devices" not in after:
         raise Unpriced(f"{situation.engine.name} already works this way, so there is nothing to compare")

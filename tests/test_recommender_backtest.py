@@ -185,3 +185,18 @@ def test_backtest_is_json(knowledge):
     found = backtest([row(), row(id="T2", model="BERT-base")], knowledge)
     json.dumps(found, allow_nan=False)
     assert [entry["id"] for entry in found["rows"]] == ["T1", "T2"]
+
+
+def test_a_model_without_what_the_technique_works_on_has_its_reason(knowledge):
+    found = predict_row(row(technique="mla", model="Mamba-2.8B", hardware="A100-80GB"), knowledge)
+    assert found["predicted"] is None and "attention" in found["reason"]
+
+
+def test_devices_without_their_fabric_talk_over_the_bus(knowledge):
+    """llm-perf-bench: eight A100 without NVLink decode a 70B no faster than two (0.94x)."""
+    given = row(
+        technique="tensor-parallel", model="Llama-2-70B", n_devices="8", config="vLLM TP8 vs TP2", baseline="vLLM 2 GPUs"
+    )  # fmt: skip
+    bus = predict_row({**given, "hardware": "A100-80GB PCIe (no NVLink)"}, knowledge)["predicted"]
+    fabric = predict_row({**given, "hardware": "A100-80GB SXM"}, knowledge)["predicted"]
+    assert bus < 0.8 * fabric
