@@ -252,7 +252,10 @@ def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, An
         relations=knowledge.relations,
         evidence=knowledge.evidence,
     )
-    item = assess(situation, one).items[technique]
+    assessments = assess(situation, one)
+    item = assessments.items[technique]
+    # as it is here: the widest form that fits, the engine's own kernels
+    here = Knowledge(techniques={technique: assessments.technique(technique)})
     refusal = first(list(item.refusals)) if item.refusals else None
     overrides = (
         {"host_share": item.changes["host_weight_share"]} if "host_weight_share" in item.changes else {}
@@ -264,7 +267,7 @@ def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, An
             "gain": dict(item.gain),
             "code": refusal.code if refusal else None,
             "reason": refusal.reason if refusal else None,
-            **gain_curves(knowledge, question, [technique], overrides=overrides),
+            **gain_curves(here, question, [technique], overrides=overrides),
         }
     )
 
