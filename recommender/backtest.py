@@ -109,7 +109,10 @@ def predict(row: Mapping[str, Any], knowledge: Knowledge) -> tuple[float, list[s
     before, after = deployments_of(technique, variant, situation, found, level, metric)
     if not {k: v for k, v in after.items() if before.get(k) != v} and "devices" not in after:
         raise Unpriced(f"{situation.engine.name} already works this way, so there is nothing to compare")
-    return ratio_of(situation, before, after, metric, found), found.assumed
+    other = situation
+    if found.candidate_engine:  # timed in another engine than the baseline
+        other = situation_of(replace(found, engine=found.candidate_engine, engine_year=None), variant)
+    return ratio_of(situation, before, after, metric, found, other), found.assumed
 
 
 def situation_of(found: conditions.Conditions, variant: variants.Variant) -> Situation:
@@ -164,10 +167,19 @@ def deployments_of(
 
 
 def ratio_of(
-    situation: Situation, before: Fields, after: Fields, metric: str, found: conditions.Conditions
+    situation: Situation,
+    before: Fields,
+    after: Fields,
+    metric: str,
+    found: conditions.Conditions,
+    other: Situation,
 ) -> float:
     """Baseline over candidate (or the other way round for throughput) in the row's metric."""
     workload = situation.workload
+    if other is not situation:
+        sides = (price(situation, [before]), price(other, [after]))
+        one, two = (value_of(side, 0, metric) for side in sides)
+        return two / one if metric in ("throughput", "max_batch") else one / two
     if found.baseline_batch:
         workload = replace(workload, batch=np.array([float(found.baseline_batch), float(found.batch)]))
     priced = price(situation, [before, after], workload=workload)

@@ -29,6 +29,7 @@ class Conditions:
     model: str
     hardware: str
     engine: str
+    candidate_engine: str | None = None  # where the technique was timed in another one than the baseline
     engine_year: float | None = None  # when it was timed; engines' runtimes change two- to threefold
     devices: int = 1
     interconnect: str | None = None
@@ -78,7 +79,8 @@ ENGINES: tuple[tuple[str, str], ...] = (
     (r"\bvllm\b", "vllm"),
     (r"gpt-?fast", "gpt-fast"),
     (r"fastertransformer", "fastertransformer"),
-    (r"deepspeed|\bmii\b|fastgen", "deepspeed"),
+    (r"\bmii\b|fastgen", "deepspeed-mii"),
+    (r"deepspeed", "deepspeed"),
     (r"llama\.?cpp|t-mac|gguf", "llama.cpp"),
     (r"\bmlc\b", "mlc-llm"),
     (r"exl2|exllama", "exllamav2"),
@@ -134,6 +136,7 @@ def rebuild(row: Mapping[str, Any]) -> Conditions:
         model=model,
         hardware=hardware,
         engine=engine,
+        candidate_engine=find_candidate_runtime(row),
         engine_year=find_year(row),
         devices=devices,
         interconnect=find_link(row),
@@ -294,6 +297,20 @@ def find_runtime(row: Mapping[str, Any], assumed: list[str]) -> str:
     # Papers on kernels and formats time a loop without a framework around it.
     assumed.append("engine: plain")
     return "plain"
+
+
+def find_candidate_runtime(row: Mapping[str, Any]) -> str | None:
+    """The engine of the technique's side, where the baseline names one and the figure's place, or the technique, another.
+
+    >>> find_candidate_runtime({"baseline": "HF FP16", "quoted_number_location": "Section TinyChat results"})
+    'tinychat'
+    """
+    texts = (_text(row, "baseline"), _text(row, "config", "quoted_number_location"), _text(row, "technique"))
+    before, place, own = (
+        next((slug for pattern, slug in ENGINES if re.search(pattern, text.lower())), None) for text in texts
+    )
+    after = place or own
+    return after if before and after and before != after else None
 
 
 def find_year(row: Mapping[str, Any]) -> float | None:

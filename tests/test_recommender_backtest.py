@@ -200,3 +200,13 @@ def test_devices_without_their_fabric_talk_over_the_bus(knowledge):
     bus = predict_row({**given, "hardware": "A100-80GB PCIe (no NVLink)"}, knowledge)["predicted"]
     fabric = predict_row({**given, "hardware": "A100-80GB SXM"}, knowledge)["predicted"]
     assert bus < 0.8 * fabric
+
+
+def test_a_figure_of_another_engine_is_priced_in_it(knowledge):
+    """AWQ paper: 4-bit weights in TinyChat against 16 bits in Hugging Face, 3.2x, which one engine alone does not give."""
+    given = row(baseline="HF FP16", config="W4A16", hardware="RTX 4090", input_tokens="128")
+    alone = predict_row(given, knowledge)["predicted"]
+    across = predict_row({**given, "quoted_number_location": "Section TinyChat results"}, knowledge)[
+        "predicted"
+    ]
+    assert alone < 1.2 and across > 2.5
