@@ -121,13 +121,17 @@ def parts_of(assessments: Assessments) -> list[Part]:
         ):
             usable.append(item)
     chosen: dict[tuple[str, str, int], Assessment] = {}
+    engine = assessments.situation.engine.slug
+    taken: dict[
+        tuple[str, str, str], set[tuple[str, str]]
+    ] = {}  # flags: two names of one practice are one part
     for item in sorted(usable, key=lambda item: knowledge.evidence_rank(item.slug)):
-        key = (
-            knowledge.mechanism(item.slug),
-            item.technique.training.value,
-            round(_score(item, metric) / 0.06),
-        )
-        chosen.setdefault(key, item)
+        mechanism, training = knowledge.mechanism(item.slug), item.technique.training.value
+        flags = assemble.switches(item.technique, engine)
+        spent = taken.setdefault((mechanism, training, item.technique.lossless.value), set())
+        if flags.isdisjoint(spent):
+            chosen.setdefault((mechanism, training, round(_score(item, metric) / 0.06)), item)
+            spent |= flags
     # Best first, as `stack.shortlist` sorts them; only those that stay need their relations.
     ordered = sorted(chosen.values(), key=lambda item: (-_worth(item, metric, knowledge), item.slug))
     best: dict[str, Assessment] = {}
