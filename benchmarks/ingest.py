@@ -1,11 +1,12 @@
 """Speed and quality of ingestion, on a made corpus whose duplicates are known.
 
-    python benchmarks/ingest.py [--works 1000000] [--batch 20000] [--json]
+    python benchmarks/ingest.py [--works 1000000] [--batch 16000] [--stores FOLDER] [--json]
 
 Parsed references per second, by format; references per second resolved into stores of growing size, where some of
 the references are known works in another spelling, some are near misses, some are new; and how many of these
-decisions were right. The store is filled by plain inserts, since only
-what follows is measured; rates are per second of wall time and, because machines are shared, per second of CPU time.
+decisions were right. The stores are filled by plain inserts, since only what follows is measured: resolving, writing
+and committing, over a fresh connection. Rates are per second of wall time and, because machines are shared, per
+second of CPU time. A store kept with --stores keeps what was measured, too: the next run finds it that much larger.
 """
 
 from __future__ import annotations
@@ -97,7 +98,6 @@ FAMILIES = [
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
 
 SEED = 7
-REAL = 20_000  # works made one by one; a larger store is filled with copies of them under other names
 REPEATED, NEAR, NEW = 0.5, 0.1, 0.4  # shares of a measured batch
 
 
@@ -108,16 +108,18 @@ def title(rng: random.Random, number: int) -> str:
 def work(number: int) -> dict[str, Any]:
     """Work `number`, always the same: title, authors, year; two of three have an arXiv id, one of six a DOI."""
     rng = random.Random(SEED * 1_000_003 + number)
+    year, month = 2015 + number % 10, number // 100_000
     authors = [
         {"family": rng.choice(FAMILIES), "given": f"{rng.choice('ABCDEFGHJ')}."}
         for _ in range(rng.randint(1, 5))
     ]
     return {
         "title": title(rng, number),
-        "authors": authors,
-        "year": 2015 + number % 10,
-        "arxiv_id": f"{15 + number % 10:02d}{1 + number % 12:02d}.{number % 100_000:05d}"
-        if number % 3 and number < 100_000
+        "authors": tuple(authors),
+        "year": year,
+        "date": str(year),
+        "arxiv_id": f"{15 + month // 12:02d}{1 + month % 12:02d}.{number % 100_000:05d}"
+        if number % 3
         else None,
         "doi": f"10.5555/bench.{number}" if number % 6 == 0 else None,
     }
@@ -163,85 +165,70 @@ def parse_speed(count: int) -> dict[str, float]:
     return speed
 
 
-def fill(session: Any, low: int, high: int) -> None:
-    """Works low … high as the resolver would have stored them, by plain inserts."""
+def fill(url: str, size: int) -> None:
+    """A store of `size` works as the resolver would have written it: plain inserts, then the indexes."""
+    from sqlmodel import Session, SQLModel
+
+    import kb.models as models
+    from ingest.tables import insert_rows
+    from kb.db import make_engine
+
+    engine = make_engine(url)
+    with Session(engine) as session:
+        SQLModel.metadata.create_all(session.connection())
+        session.add(models.Source(id=1, slug="bench", kind="bibtex", title="bench"))
+        session.commit()
+    with engine.connect() as connection:
+        connection.exec_driver_sql("ROLLBACK")  # these are refused inside a transaction
+        for pragma in ("synchronous = OFF", "journal_mode = OFF", "cache_size = -1000000"):
+            connection.exec_driver_sql(f"PRAGMA {pragma}")
+        connection.exec_driver_sql("BEGIN")
+        tables = [model.__table__ for model in (models.Work, models.Record, models.Identifier)]
+        for index in [one for table in tables for one in table.indexes]:
+            index.drop(connection)
+        # Identifiers go in sorted, which the index of their uniqueness takes in a fraction of the time.
+        connection.exec_driver_sql(
+            "CREATE TEMP TABLE loose (scheme TEXT, value TEXT, record_id INTEGER, work_id INTEGER)"
+        )
+        for low in range(0, size, 20_000):
+            works, records, identifiers = stored_rows(range(low, min(size, low + 20_000)))
+            insert_rows(connection, "work", works)
+            insert_rows(connection, "record", records)
+            connection.exec_driver_sql("INSERT INTO loose VALUES (?, ?, ?, ?)", identifiers)
+        connection.exec_driver_sql(
+            "INSERT INTO identifier (scheme, value, record_id, work_id) SELECT * FROM loose ORDER BY 1, 2, 3"
+        )
+        connection.exec_driver_sql("DROP TABLE loose")
+        for index in [one for table in tables for one in table.indexes]:
+            index.create(connection)
+        connection.commit()
+    engine.dispose()
+
+
+def stored_rows(
+    numbers: range,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[tuple[str, str, int, int]]]:
+    """Rows of the tables work, record and identifier; row ids are the works' numbers plus one."""
     from ingest.keys import identifier_rows, keys_of, signature
     from ingest.references import Reference
-    from ingest.tables import insert_rows
     from ingest.works import source_rank, work_fields
 
-    connection = session.connection()
-    # For the filler alone, which inserts all over the indexes.
-    connection.exec_driver_sql("PRAGMA cache_size = -2000000")
     rank = source_rank("bibtex")
-    for start in range(low, high, 20_000):
-        rows: dict[str, list[dict[str, Any]]] = {"work": [], "record": [], "identifier": []}
-        for number in range(start, min(high, start + 20_000)):
-            made = work(number)
-            reference = Reference(
-                title=made["title"], authors=tuple(made["authors"]), year=made["year"], date=str(made["year"]),
-                arxiv_id=made["arxiv_id"], doi=made["doi"], key=f"k{number}",
-            )  # fmt: skip
-            fields = reference.as_json()
-            row = number + 1
-            columns = work_fields([(rank, reference)])
-            rows["work"].append({"id": row, "slug": f"bench-{number}", "origin": "user", **columns})
-            rows["record"].append(
-                {"id": row, "source_id": 1, "locator": f"k{number}", "position": row, "method": "bench", "retrieved_at": "",
-                 "fields": fields, "work_id": row, "origin": "user", "signature": signature(fields, rank)}
-            )  # fmt: skip
-            keys = keys_of(reference)
-            for scheme, value in identifier_rows(keys, reference):
-                rows["identifier"].append(
-                    {
-                        "id": len(rows["identifier"]) + 1 + start * 4,
-                        "scheme": scheme,
-                        "value": value,
-                        "record_id": row,
-                        "work_id": row,
-                    }
-                )
-        for table, listed in rows.items():
-            insert_rows(connection, table, listed)
-    session.commit()
-
-
-def multiply(session: Any, low: int, high: int) -> None:
-    """Copies of the real works under other titles and identifiers: what a large store looks like to its indexes."""
-    from sqlalchemy import text
-
-    from ingest.tables import TABLES
-
-    changed = {
-        "slug",
-        "title",
-        "title_key",
-        "arxiv_id",
-        "doi",
-        "locator",
-        "signature",
-        "value",
-        "authors_key",
-        "url_key",
-    }
-    shifted = {"id", "work_id", "record_id"}
-    for start in range(low, high, REAL):
-        for name, factor in (("work", 1), ("record", 1), ("identifier", 4)):
-            columns = [column.name for column in TABLES[name].__table__.columns]
-            values = [
-                f"{column} || :mark" if column in changed
-                else f"{column} + {start * (factor if column == 'id' else 1)}" if column in shifted
-                else column
-                for column in columns
-            ]  # fmt: skip
-            most = min(REAL, high - start) * factor
-            session.connection().execute(
-                text(
-                    f"INSERT INTO {name} ({', '.join(columns)}) SELECT {', '.join(values)} FROM {name} WHERE id <= :most"
-                ),
-                {"mark": f"~{start}", "most": most},
-            )
-    session.commit()
+    works, records, identifiers = [], [], []
+    for number in numbers:
+        row = number + 1
+        reference = Reference(**work(number), key=f"k{number:07d}")
+        fields = reference.as_json()
+        works.append(
+            {"id": row, "slug": f"bench-{number:07d}", "origin": "user", **work_fields([(rank, reference)])}
+        )
+        records.append(
+            {"id": row, "source_id": 1, "locator": reference.key, "position": row, "method": "bench", "retrieved_at": "",
+             "fields": fields, "work_id": row, "origin": "user", "signature": signature(fields, rank)}
+        )  # fmt: skip
+        for scheme, value in identifier_rows(keys_of(reference), reference):
+            identifiers.append((scheme, value, row, row))
+    return works, records, identifiers
 
 
 def measured_batch(store: int, size: int, offset: int) -> Iterator[tuple[Any, int | None]]:
@@ -254,69 +241,53 @@ def measured_batch(store: int, size: int, offset: int) -> Iterator[tuple[Any, in
         if share < REPEATED:
             number = rng.randrange(store)
             made = work(number)
-            text = made["title"].upper() if position % 2 else made["title"].replace(" ", "-", 1)
-            keep = position % 3
-            yield Reference(
-                title=text, authors=tuple(made["authors"]), year=made["year"],
-                arxiv_id=made["arxiv_id"] if keep else None, doi=made["doi"] if keep else None, key=f"r{position}",
-            ), number  # fmt: skip
+            made["title"] = made["title"].upper() if position % 2 else made["title"].replace(" ", "-", 1)
+            if not position % 3:
+                made["arxiv_id"] = made["doi"] = None
+            yield Reference(**made, key=f"r{position}"), number
         elif share < REPEATED + NEAR:  # the next version: same authors, nearly the same title
             made = work(rng.randrange(store))
-            yield (
-                Reference(
-                    title=f"{made['title']}-v2 revisited",
-                    authors=tuple(made["authors"]),
-                    year=made["year"],
-                    key=f"n{position}",
-                ),
-                None,
-            )
+            made["title"] += "-v2 revisited"
+            made["arxiv_id"] = made["doi"] = None
+            yield Reference(**made, key=f"n{position}"), None
         else:
-            made = work(10_000_000 + offset * size + position)
-            yield (
-                Reference(
-                    title=made["title"], authors=tuple(made["authors"]), year=made["year"], key=f"f{position}"
-                ),
-                None,
-            )
+            yield Reference(**work(10_000_000 + offset * size + position), key=f"f{position}"), None
 
 
-def resolve_speed(sizes: list[int], batch: int) -> list[dict[str, Any]]:
-    """Into a growing store: references per second, and precision and recall of the decisions."""
-    from sqlmodel import Session, SQLModel
+def resolve_speed(sizes: list[int], batch: int, folder: Path) -> list[dict[str, Any]]:
+    """Into stores of each size: references per second, and precision and recall of the decisions."""
+    from sqlmodel import Session
 
-    import kb.models as models
     from ingest.literature import SourceInfo, ingest_records
     from kb.db import make_engine
 
     found = []
-    with tempfile.TemporaryDirectory() as folder:
-        engine = make_engine(f"sqlite:///{Path(folder) / 'bench.sqlite'}")
+    for step, size in enumerate(sizes):
+        path = folder / f"store-{size}.sqlite"
+        url = f"sqlite:///{path}"
+        begun = time.perf_counter()
+        if not path.exists():
+            fill(url, size)
+        filling = time.perf_counter() - begun
+        pairs = list(measured_batch(size, batch, step))
+        source = SourceInfo(kind="bibtex", title="batch", content_sha256=f"batch-{time.time()}")
+        engine = make_engine(url)  # a new connection: no page of the filler's is in its memory
         with Session(engine) as session:
-            SQLModel.metadata.create_all(session.connection())
-            session.add(models.Source(id=1, slug="bench", kind="bibtex", title="bench"))
-            session.commit()
-            filled = 0
-            for step, size in enumerate(sizes):
-                begun = time.perf_counter()
-                fill(session, filled, min(size, REAL))
-                multiply(session, max(filled, REAL), size)
-                filled, filling = size, time.perf_counter() - begun
-                pairs = list(measured_batch(min(size, REAL), batch, step))
-                source = SourceInfo(kind="bibtex", title="batch", content_sha256=f"batch-{size}")
-                begun, begun_cpu = time.perf_counter(), time.process_time()
-                report = ingest_records(session, source, [one for one, _ in pairs], commit=False)
-                took, took_cpu = time.perf_counter() - begun, time.process_time() - begun_cpu
-                row = {
+            begun, begun_cpu = time.perf_counter(), time.process_time()
+            report = ingest_records(session, source, [one for one, _ in pairs])
+            took, took_cpu = time.perf_counter() - begun, time.process_time() - begun_cpu
+            found.append(
+                {
                     "store": size,
                     "references_per_s": batch / took,
                     "references_per_cpu_s": batch / took_cpu,
                     **quality(session, size, source, pairs),
+                    "proposed": report.proposed,
+                    "fill_s": filling,
                 }
-                found.append({**row, "proposed": report.proposed, "fill_s": filling})
-                session.rollback()  # the next size is filled from where the filler was
-                print(json.dumps(found[-1]), file=sys.stderr)
+            )
         engine.dispose()
+        print(json.dumps(found[-1]), file=sys.stderr)
     return found
 
 
@@ -343,14 +314,16 @@ def quality(session: Any, store: int, source: Any, pairs: list[tuple[Any, int | 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--works", type=int, default=1_000_000)
-    parser.add_argument("--batch", type=int, default=8_000)
+    parser.add_argument("--batch", type=int, default=16_000, help="references put to each store")
     parser.add_argument("--parse", type=int, default=10_000)
+    parser.add_argument("--stores", type=Path, help="a folder in which to keep the filled stores")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     answer = {"parsed_per_cpu_s": parse_speed(options.parse)}
     print(json.dumps(answer), file=sys.stderr)
-    sizes = sorted({size for size in (10_000, 100_000, 300_000) if size < options.works} | {options.works})
-    answer["resolved"] = resolve_speed(sizes, options.batch)
+    sizes = sorted({size for size in (10_000, 100_000) if size < options.works} | {options.works})
+    with tempfile.TemporaryDirectory() as folder:
+        answer["resolved"] = resolve_speed(sizes, options.batch, options.stores or Path(folder))
     if options.json:
         print(json.dumps(answer, indent=2))
 

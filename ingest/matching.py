@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from ingest.decisions import Decisions
 from ingest.keys import Key, Keys, identifier_rows, keys_of, signature
-from ingest.references import Reference, reference_from_json
+from ingest.references import Reference
 from ingest.resolve import Node, partition
 from ingest.tables import (
     Ids,
@@ -168,7 +168,7 @@ def gather(
         loaded |= fresh
         stored = records_of(connection, fresh)
         for one in stored:
-            keys = keys_of(reference_from_json(one.fields))
+            keys = keys_of(one.stated)
             entries.append((keys, one))
             wanted |= {key for key in keys.all if key not in asked}
         linked = decisions.works_near(connection, {one.reference for one in stored}) - loaded
@@ -208,7 +208,7 @@ def split_groups(entries: list[tuple[Keys, NewRecord | StoredRecord]], decisions
         if isinstance(entry, StoredRecord):
             group.stored[mark].add(entry.work_id)
             group.names[mark].append(entry.reference)
-            reference, rank = reference_from_json(entry.fields), source_rank(entry.kind, entry.subject)
+            reference, rank = entry.stated, source_rank(entry.kind, entry.subject)
         else:
             group.new[mark].append(entry)
             group.names[mark].append(entry.name)

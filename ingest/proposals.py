@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import text
 
@@ -60,15 +60,15 @@ def compare(a: Candidate, b: Candidate) -> Proposal | None:
         return Proposal(one.slug, other.slug, "title, identifiers differ" if both else "title", 1.0)
     if one.url_key and one.url_key == other.url_key:
         return Proposal(one.slug, other.slug, "url", 1.0)
+    if (one.arxiv_id and other.arxiv_id) or (one.doi and other.doi):
+        return None  # each has its own identifier
+    authors = bool(one.authors_key) and one.authors_key == other.authors_key
+    if not authors and one.first_author != other.first_author:
+        return None
     score = similarity(one.title, other.title)
-    conflicting = bool(one.arxiv_id and other.arxiv_id) or bool(one.doi and other.doi)
-    if one.authors_key and one.authors_key == other.authors_key and score >= SAME_AUTHORS_SIMILARITY:
-        return (
-            None
-            if conflicting
-            else Proposal(one.slug, other.slug, "authors and similar title", round(score, 3))
-        )
-    if score >= TITLE_SIMILARITY and one.first_author == other.first_author and not conflicting:
+    if authors and score >= SAME_AUTHORS_SIMILARITY:
+        return Proposal(one.slug, other.slug, "authors and similar title", round(score, 3))
+    if one.first_author == other.first_author and score >= TITLE_SIMILARITY:
         return Proposal(one.slug, other.slug, "first author and similar title", round(score, 3))
     return None
 
@@ -80,11 +80,13 @@ def candidates_for(connection: Connection, works: Sequence[int]) -> dict[int, se
         for work, other in rows_in(
             connection,
             f"SELECT a.id, b.id FROM work AS a JOIN work AS b ON b.{column} = a.{column} AND b.id <> a.id"
-            f" WHERE a.{column} <> '' AND a.id IN {{values}}",
+            f" WHERE a.{column} <> '' AND a.id IN {{values}} AND NOT EXISTS"
+            # Asked before the join, which would read every work of a name that thousands share.
+            f" (SELECT 1 FROM work AS c WHERE c.{column} = a.{column} LIMIT 1 OFFSET {CROWDED + 1})",
             works,
         ):
             near[work].add(other)
-    return {work: others for work, others in near.items() if len(others) <= CROWDED}
+    return near
 
 
 def disputed(connection: Connection, works: Sequence[int]) -> dict[tuple[int, int], str]:
@@ -125,7 +127,7 @@ def find_proposals(connection: Connection, works: Sequence[int]) -> list[Proposa
 def propose(connection: Connection, ids: Ids, works: Sequence[int], origin: str) -> int:
     """Writes the proposals that are new; how many."""
     found = find_proposals(connection, works)
-    settled = decided_pairs(connection, [slug for one in found for slug in (one.a, one.b)])
+    settled = decided_pairs(connection, found)
     rows = [
         {
             "id": ids.next("decision"),
@@ -147,33 +149,46 @@ def propose(connection: Connection, ids: Ids, works: Sequence[int], origin: str)
     return len(rows)
 
 
-def decided_pairs(connection: Connection, slugs: Iterable[str]) -> set[tuple[str, str]]:
-    """Pairs of works that already are proposed or decided, whichever way decisions name them."""
-    names = record_slugs(connection)
-    wanted = set(slugs)
-    pairs: set[tuple[str, str]] = set()
-    if not wanted:
+def decided_pairs(connection: Connection, found: Iterable[Proposal]) -> set[tuple[str, str]]:
+    """Pairs of works that already are proposed or decided, whichever way decisions name them.
+
+    The resolver's own proposals, of which there may be very many, name works, and are looked up by the first of the
+    two; people's decisions, which are few, name records.
+    """
+    rows = rows_in(
+        connection,
+        "SELECT a, b FROM decision WHERE a IN {values} AND kind IN ('same', 'different')",
+        {one.a for one in found},
+    )
+    pairs = {(row[0], row[1]) for row in rows}
+    if not found:
         return pairs
-    for a, b in connection.execute(text("SELECT a, b FROM decision WHERE kind IN ('same', 'different')")):
+    decided = connection.execute(
+        text(
+            "SELECT a, b FROM decision WHERE status IN ('accepted', 'rejected') AND kind IN ('same', 'different')"
+        )
+    ).fetchall()
+    names = record_slugs(connection, {name for row in decided for name in row if ":" in name})
+    for a, b in decided:
         one, other = sorted((names.get(a, a), names.get(b, b)))
-        if one in wanted or other in wanted:
-            pairs.add((one, other))
+        pairs.add((one, other))
     return pairs
 
 
-def record_slugs(connection: Connection) -> dict[str, Any]:
+def record_slugs(connection: Connection, named: Iterable[str]) -> dict[str, str]:
     """ "zhou:27" → the slug of its work, for the records that decisions name."""
-    named = {
-        name
-        for row in connection.execute(text("SELECT a, b FROM decision WHERE a LIKE '%:%'"))
-        for name in row
-    }
-    if not named:
-        return {}
-    found = rows_in(
-        connection,
-        "SELECT source.slug || ':' || record.locator, work.slug FROM record JOIN source ON source.id = record.source_id"
-        " JOIN work ON work.id = record.work_id WHERE record.locator IN {values}",
-        {name.partition(":")[2] for name in named},
-    )
-    return {row[0]: row[1] for row in found if row[0] in named}
+    by_source: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(named):
+        source, _, locator = name.partition(":")
+        by_source[source].append(locator)
+    found: dict[str, str] = {}
+    for source, locators in by_source.items():
+        for locator, slug in rows_in(
+            connection,
+            "SELECT record.locator, work.slug FROM source JOIN record ON record.source_id = source.id"
+            " JOIN work ON work.id = record.work_id WHERE source.slug = :source AND record.locator IN {values}",
+            locators,
+            source=source,
+        ):
+            found[f"{source}:{locator}"] = slug
+    return found

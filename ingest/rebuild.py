@@ -9,7 +9,6 @@ from sqlalchemy import text
 from ingest.decisions import load_decisions
 from ingest.keys import keys_of
 from ingest.matching import Plan, free_slugs, settle, split_groups, write_plan
-from ingest.references import reference_from_json
 from ingest.tables import Ids, anchor_signatures, record_ids, records_of
 from kb.models import PACKAGED, USER
 
@@ -57,7 +56,7 @@ def retell(connection: Connection, works: list[int]) -> None:
     if not works:
         return
     ids, decisions = Ids(connection), load_decisions(connection)
-    entries = [(keys_of(reference_from_json(one.fields)), one) for one in records_of(connection, works)]
+    entries = [(keys_of(one.stated), one) for one in records_of(connection, works)]
     plan = Plan()
     anchors, members = anchor_signatures(connection, works), record_ids(connection, works)
     for group in split_groups(list(entries), decisions):

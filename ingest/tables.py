@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import JSON, bindparam, insert, text, update
@@ -13,6 +14,7 @@ from sqlalchemy import select as sql_select
 
 import kb.models as tables
 from ingest.keys import Key
+from ingest.references import Reference, reference_from_json
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
@@ -36,7 +38,7 @@ class StoredRecord(NamedTuple):
     id: int
     work_id: int
     signature: str
-    fields: dict[str, Any]
+    stated: Reference
     kind: str  # of its source
     subject: bool
     reference: str  # "zhou:27", as decisions name it
@@ -49,7 +51,7 @@ def rows_in(connection: Connection, statement: str, values: Iterable[Any], **par
         return []
     if connection.dialect.name == "sqlite":
         query = text(statement.format(values="(SELECT value FROM json_each(:values))"))
-        return list(connection.execute(query, {"values": json.dumps(values), **parameters}))
+        return list(connection.execute(query, {"values": json.dumps(values), **parameters}).fetchall())
     found: list[Any] = []
     query = text(statement.format(values=":values")).bindparams(bindparam("values", expanding=True))
     for start in range(0, len(values), IN_LIST):
@@ -105,24 +107,24 @@ def insert_rows(connection: Connection, name: str, rows: Sequence[dict[str, Any]
 def insert_sqlite(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """The driver's own executemany: per row, SQLAlchemy's costs more than the insertion itself."""
     names = list(rows[0])
-    for column in table.columns:  # defaults that the rows leave out
-        if column.name not in rows[0] and column.default is not None and column.default.is_scalar:
-            names.append(column.name)
-    defaults = {name: table.columns[name].default.arg for name in names[len(rows[0]) :]}  # type: ignore[union-attr]
-    encoded = [isinstance(table.columns[name].type, JSON) for name in names]
-    if any(encoded):
-        values: Any = (
-            [
-                json.dumps(row.get(name, defaults.get(name)))
-                if is_json
-                else row.get(name, defaults.get(name))
-                for name, is_json in zip(names, encoded, strict=True)
-            ]
-            for row in rows
-        )
-        values = [tuple(one) for one in values]
-    else:
-        values = [tuple([row.get(name, defaults.get(name)) for name in names]) for row in rows]
+    left_out = [
+        column
+        for column in table.columns
+        if column.name not in rows[0] and column.default is not None and column.default.is_scalar
+    ]
+    # Encoded once, since they are the same in all rows.
+    defaults = tuple(
+        json.dumps(column.default.arg) if isinstance(column.type, JSON) else column.default.arg  # type: ignore[union-attr]
+        for column in left_out
+    )
+    columns = [
+        map(json.dumps, map(itemgetter(name), rows))
+        if isinstance(table.columns[name].type, JSON)
+        else map(itemgetter(name), rows)
+        for name in names
+    ]
+    values = [(*row, *defaults) for row in zip(*columns, strict=True)]
+    names += [column.name for column in left_out]
     marks = ", ".join("?" * len(names))
     connection.exec_driver_sql(f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})", values)
 
@@ -178,7 +180,7 @@ def records_of(connection: Connection, works: Iterable[int]) -> list[StoredRecor
             id=row[0],
             work_id=row[1],
             signature=row[2],
-            fields=json.loads(row[3]) if isinstance(row[3], str | bytes) else row[3],
+            stated=reference_from_json(json.loads(row[3]) if isinstance(row[3], str | bytes) else row[3]),
             kind=row[4],
             subject=row[5] == "subject",
             reference=f"{row[6]}:{row[5]}",

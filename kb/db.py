@@ -219,6 +219,11 @@ def build_locked(
     meta = read_meta(url)
     with open_session(url) as session:
         SQLModel.metadata.create_all(session.connection())
+        for (
+            table
+        ) in SQLModel.metadata.sorted_tables:  # tables that were there lack the indexes of a newer version
+            for index in table.indexes:
+                index.create(session.connection(), checkfirst=True)
         migrate(session)
         if force or meta.get("data_digest") != digest or meta.get("schema_version") != str(SCHEMA_VERSION):
             announce("upgrading the knowledge base" if meta else "building the knowledge base (first use)")

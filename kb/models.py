@@ -126,7 +126,7 @@ class Decision(SQLModel, table=True):
 
     id: int | None = Field(default=None, primary_key=True)
     kind: str  # same | different | field
-    a: str  # "zhou:27" (source:locator) or a work slug
+    a: str = Field(index=True)  # "zhou:27" (source:locator) or a work slug
     b: str = ""
     status: str = Field(default="proposed", index=True)  # proposed | accepted | rejected
     basis: str = ""

@@ -29,7 +29,6 @@ FIELD_ALIASES = {
 
 MAX_TERMS = 40  # a longer query is cut, with a note: more words cannot make a search of titles more precise
 MAX_CHARACTERS = 2_000
-CACHED_CHARACTERS = 200
 
 WORD = re.compile(r"[^\W_]+")
 SYMBOLS = {"#": "sharp", "+": "plus"}
@@ -43,8 +42,7 @@ def words(text: str) -> list[str]:
     >>> words("LLM.int8(): 8-bit Matrix Multiplication")
     ['llm', 'int8', '8', 'bit', 'matrix', 'multiplication']
     """
-    # Names and titles come again and again, abstracts do not: those stay out of fold's cache.
-    return WORD.findall(fold(text) if len(text) <= CACHED_CHARACTERS else fold.__wrapped__(text))
+    return WORD.findall(fold(text))
 
 
 def spellings(text: str) -> list[str]:

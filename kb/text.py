@@ -15,6 +15,7 @@ GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "lambda": "λ", "mu": "μ", "sigma": "σ",
     "theta": "θ", "tau": "τ", "pi": "π", "phi": "φ", "omega": "ω", "infty": "∞", "times": "×", "cup": "∪",
 }  # fmt: skip
+CACHED_CHARACTERS = 400
 TAG = re.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>")
 NOT_IN_KEY = re.compile(r"[^\w+#]|_")
 MATH = re.compile(r"\$([^$]*)\$")
@@ -33,7 +34,6 @@ def nfc(text: str) -> str:
     return " ".join(text.split())
 
 
-@lru_cache(maxsize=65536)
 def fold(text: str) -> str:
     """Lower case without accents.
 
@@ -42,10 +42,17 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
+    # Names and titles come again and again, abstracts do not: those stay out of the cache.
+    return fold_letters(text) if len(text) <= CACHED_CHARACTERS else fold_letters.__wrapped__(text)
+
+
+@lru_cache(maxsize=16384)
+def fold_letters(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text.translate(LETTERS))
     return "".join(character for character in decomposed if not unicodedata.combining(character)).lower()
 
 
+@lru_cache(maxsize=32768)  # one import batch asks for each of its titles half a dozen times
 def plain_title(title: str) -> str:
     """A title for reading: BibTeX braces, LaTeX escapes, `$…$` and HTML or MathML tags undone.
 
