@@ -1,14 +1,13 @@
-"""Which engine runs on which device: what a question may name, what rules a technique out, what people serve with."""
+"""Which engine runs on which device: what answers a question, what rules a technique out, what people serve with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from costmodel.catalogue import all_engines
+from costmodel.catalogue import Resolved, all_engines
 from costmodel.specs import Engine, Hardware
 from recommender import text
-from recommender.errors import InvalidQuestion
 
 # Engines with a path for processors; the vendors in an engine's row are those of its accelerators.
 CPU_ENGINES = frozenset(
@@ -66,20 +65,17 @@ def usual_engine(hardware: Hardware, engines: Mapping[str, Engine]) -> Engine:
     return vllm if hardware.vendor in vllm.device_vendors else engines["plain"]
 
 
-def check_runs(engine: Engine, hardware: Hardware) -> None:
-    """Refuse an engine that does not run on the device, and name those that do.
-
-    Raises
-    ------
-    InvalidQuestion
-    """
-    if runs_on(engine, hardware):
-        return
-    raise InvalidQuestion(
-        f"{text.engine(engine.name)} does not run on {text.device(hardware.name)}",
-        hint=f"engines that do: {', '.join(alternatives(hardware))}",
-        field="engine",
+def suited(asked: Resolved[Engine], hardware: Hardware) -> Resolved[Engine]:
+    """The engine asked for, or the usual one of a device on which it does not run, with a note that says so."""
+    if runs_on(asked.spec, hardware):
+        return asked
+    usual = usual_engine(hardware, all_engines())
+    others = [slug for slug in alternatives(hardware) if slug != usual.slug]
+    note = (
+        f"{text.engine(asked.name)} does not run on {text.device(hardware.name)}; answered for {text.engine(usual.name)}, "
+        f"which does, as do {', '.join(others)}"
     )
+    return Resolved(asked.asked, usual.slug, usual.name, tuple(others), usual, (note,))
 
 
 def alternatives(hardware: Hardware) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from costmodel.specs import Engine, Hardware, Model, Workload
 from recommender import effects, text
 from recommender.effects import Fields
-from recommender.engines import check_runs
+from recommender.engines import suited
 from recommender.errors import InvalidQuestion
 from recommender.knowledge import Knowledge
 from recommender.question import Question
@@ -60,7 +60,8 @@ class Situation:
 def resolve(question: Question, knowledge: Knowledge, *, any_engine: bool = False) -> Situation:
     """Find what the question names and build the baseline.
 
-    An engine that does not run on the device is refused, unless `any_engine`: reported figures are priced as reported.
+    An engine that does not run on the device gives way to the usual one there, and a note says so, unless `any_engine`:
+    reported figures are priced as reported.
 
     Raises
     ------
@@ -73,7 +74,9 @@ def resolve(question: Question, knowledge: Knowledge, *, any_engine: bool = Fals
     question = as_stored(question, model.spec)
     engine = find_engine(question.engine)
     if not any_engine:
-        check_runs(engine.spec, hardware.spec)
+        asked, engine = engine, suited(engine, hardware.spec)
+        if engine is not asked:
+            question = replace(question, engine=engine.slug)
     workload = Workload(
         batch=question.batch,
         input_tokens=question.input_tokens,
