@@ -172,7 +172,7 @@ def worst_rows(cases: list[Case], residuals: Residuals) -> list[tuple[str, ...]]
     return rows
 
 
-def page(cases: list[Case], residuals: Residuals, constants: int, coverage: float) -> str:
+def page(cases: list[Case], residuals: Residuals, constants: int, coverage: dict[str, float]) -> str:
     """The page as Markdown."""
     parts = [
         "# Accuracy",
@@ -188,7 +188,9 @@ def page(cases: list[Case], residuals: Residuals, constants: int, coverage: floa
         "constants fall back to their priors and to what its relatives say. Trust the left-out columns. *Roofline*: the "
         "bare limit (data-sheet bandwidth and rate, no overhead) on the same rows, median.",
         "",
-        f"The 80 % intervals, made from left-out residuals, cover {100 * coverage:.0f} % of the rows left out at random.",
+        f"The 80 % intervals, made from left-out residuals, cover {100 * coverage['rows']:.0f} % of the rows left out at "
+        f"random; widened, as for a device without measurements, {100 * coverage['hardware']:.0f} % of those of left-out "
+        f"devices; as for an unknown engine, {100 * coverage['engine']:.0f} % of those of left-out engine classes.",
         "",
         "## By kind of time",
         "",

@@ -44,6 +44,7 @@ SLUG_CLASS = {
     "deepspeed": "deepspeed",
     "groq": "dataflow",  # weights in SRAM, the whole model one compiled program
     "cerebras": "dataflow",
+    "sambanova": "dataflow",
     "ik_llama.cpp": "ik_llama.cpp",
 }
 
@@ -151,6 +152,7 @@ class Rates:
     step_s: float
     sequence_s: float
     expert_layer_s: float
+    expert_each_s: float  # per expert of a MoE layer, where each is launched by itself
     expert_share: float  # of the multiplication rate that experts' small groups reach
     mixer_layer_s: float  # state-space scan, per layer
     prefill_s: float  # once per prompt pass, beyond step_s
@@ -171,7 +173,7 @@ class Rates:
 IDEAL: dict[str, Any] = {
     "bandwidth_share": 1.0, "kv_bandwidth_share": 1.0, "compute_share": 1.0, "quantized_compute_share": 1.0,
     "attention_compute_share": 1.0, "exposed_share": 0.0, "half_tokens": 0.0, "layer_gap_s": 0.0,
-    "layer_host_s": 0.0, "step_s": 0.0, "sequence_s": 0.0, "expert_layer_s": 0.0, "expert_share": 1.0,
+    "layer_host_s": 0.0, "step_s": 0.0, "sequence_s": 0.0, "expert_layer_s": 0.0, "expert_each_s": 0.0, "expert_share": 1.0,
     "mixer_layer_s": 0.0, "prefill_s": 0.0, "score_factor": 1.0, "latency_factor": 1.0, "stage_overlap": 1.0,
     "mixed_overlap": 1.0, "grouped_reads": 0.0, "grouped_reads_of_eight": 0.0, "thread_bytes_per_s": 1e15, "thread_flops_per_s": 1e15,
     "vector_share": 1.0, "accumulates_16": True, "integer_prefill": True, "widens_first": False,
@@ -209,6 +211,7 @@ def make_rates(values: Mapping[str, float], group: str, kind: str) -> Rates:
         step_s=engine_value(values, "step_s", kind, 1e-3),
         sequence_s=get("sequence_s", 2e-6),
         expert_layer_s=get("expert_layer_s", 4e-5),
+        expert_each_s=engine_value(values, "expert_each_s", kind, 0.0),
         expert_share=min(get("expert_compute", 1.0), 1.0),
         mixer_layer_s=get("mixer_layer_s", 5e-5),
         prefill_s=engine_value(values, "prefill_s", kind, 0.0),

@@ -198,6 +198,8 @@ LEAST_INFORMATION = 0.9  # a constant whose posterior is wider than this share o
 LEAST_UNSEEN = 0.45  # logarithm: sources alone differ by up to 1.7 on one configuration
 INTERVAL_QUANTILE = 0.82
 UNSEEN_QUANTILE = 0.85
+NEW_DEVICE_QUANTILE = 0.8
+MOST_WIDENING = 2.0  # a phase measured on one device only says nothing about the next
 SHRINKAGE_ROWS = 12.0  # rows at which a class's own residuals weigh as much as its phase's
 INTERVAL_COLUMNS = ("phase", "engine", "group", "factor", "count", "basis")
 
@@ -260,27 +262,43 @@ def record(problem: Problem, theta: Array, jacobian: Array, left_out: Array) -> 
 MOVED_SHARE = 0.01  # a row counts for a constant when 1 % of the constant moves its prediction by 0.01 %
 
 
-def interval_rows(cases: list[Case], siblings: Array, inside: Array, unseen: Array) -> list[dict[str, str]]:
+def interval_rows(
+    cases: list[Case], siblings: Array, inside: Array, by_hardware: Array, by_engine: Array
+) -> list[dict[str, str]]:
     """Factors of the 80 % intervals: by phase, engine and device group, and for what no row covers.
 
     A question about a measured engine and device group may be a sibling of a measured row or a new model on a new
     device: the residuals of both kinds of hold-out count alike.
     """
-    rows = []
+    devices = Counter(case.hardware.slug for case in cases if case.hardware)
+    rows = [
+        _interval(intervals.DEVICE, "*", slug, 0.0, n, "a measured device")
+        for slug, n in sorted(devices.items())
+    ]
+    unseen = np.where(np.abs(by_engine) > np.abs(by_hardware), by_engine, by_hardware)
     phases = sorted({case.phase for case in cases})
     size = np.abs(np.concatenate([siblings, inside]))
     for phase in phases:
         of_phase = np.array([case.phase == phase for case in cases])
         general = float(np.quantile(size[np.tile(of_phase, 2)], INTERVAL_QUANTILE))
+        usual = np.ones(len(cases))
         keys = [(case.engine_key, case.group) if case.phase == phase else None for case in cases]
         for key in sorted({key for key in keys if key}):
             chosen = np.array([k == key for k in keys])
             own = float(np.quantile(size[np.tile(chosen, 2)], INTERVAL_QUANTILE))
             n = int(chosen.sum())
             width = (own * n + general * SHRINKAGE_ROWS) / (n + SHRINKAGE_ROWS)
+            usual[chosen] = width
             rows.append(
                 _interval(phase, *key, width, n, "cross-validated residuals of this engine and device group")
             )
+        ratio = float(np.quantile(np.abs(by_hardware[of_phase]) / usual[of_phase], NEW_DEVICE_QUANTILE))
+        rows.append(
+            _interval(
+                intervals.NEW_DEVICE, phase, "*", np.log(np.clip(ratio, 1.0, MOST_WIDENING)), int(of_phase.sum()),
+                "times as wide on a device without measurements: residuals of left-out devices over the usual width",
+            )
+        )  # fmt: skip
         wide = float(np.quantile(np.abs(unseen[of_phase]), UNSEEN_QUANTILE))
         wide = max(wide, 1.6 * general, LEAST_UNSEEN)
         rows.append(
@@ -333,7 +351,13 @@ def write_page(problem: Problem, theta: Array, left_out: dict[str, Array]) -> No
         "roofline": accuracy_page.roofline_residuals(cases), **left_out,
     }  # fmt: skip
     width = np.log([intervals.spread(c.phase, c.engine_key, c.group)[0] for c in cases])
-    coverage = float(np.mean(np.abs(residuals["rows"]) <= width))
+    new = np.array([intervals.table()[(intervals.NEW_DEVICE, c.phase, "*")][0] for c in cases])
+    unknown = np.log([intervals.table()[(c.phase, "*", "*")][0] for c in cases])
+    coverage = {
+        "rows": float(np.mean(np.abs(residuals["rows"]) <= width)),
+        "hardware": float(np.mean(np.abs(residuals["hardware"]) <= width * new)),
+        "engine": float(np.mean(np.abs(residuals["engine"]) <= unknown)),
+    }
     text = accuracy_page.page(cases, residuals, len(problem.free), coverage)
     (folder / "accuracy.md").write_text(text, encoding="utf-8")
 
@@ -351,8 +375,8 @@ def main(arguments: list[str], say: Callable[[str], Any] = print) -> None:
     data = Path(__file__).parent / "data"
     write_csv(data / "efficiency.csv", COLUMNS, rows_of(constants))
     by_source = cross_validate(problem, theta, jacobian, "source")
-    unseen = np.where(np.abs(by_engine) > np.abs(by_hardware), by_engine, by_hardware)
-    write_csv(data / "intervals.csv", INTERVAL_COLUMNS, interval_rows(cases, siblings, inside, unseen))
+    found = interval_rows(cases, siblings, inside, by_hardware, by_engine)
+    write_csv(data / "intervals.csv", INTERVAL_COLUMNS, found)
     write_page(problem, theta, {
         "rows": siblings, "cells": inside, "source": by_source, "hardware": by_hardware, "engine": by_engine,
     })  # fmt: skip

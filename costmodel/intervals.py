@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.8
 KIN_WIDTH = 1.5  # times as wide, in logarithms, as the widest of its class
 UNKNOWN = "?"  # engine that no list holds
+DEVICE = "device"  # rows of data/intervals.csv that list the measured devices
+NEW_DEVICE = "new-device"  # rows that say how many times as wide the interval is on any other
 ANY = "*"  # engine and device group without measurements of their own
 
 
@@ -32,14 +34,26 @@ def table() -> dict[tuple[str, str, str], tuple[float, str]]:
 
 
 @lru_cache(maxsize=4096)
-def spread(phase: str, engine: str, group: str) -> tuple[float, str]:
+def spread(phase: str, engine: str, group: str, device: str = "") -> tuple[float, str]:
     """Factor f such that [t / f, t · f] holds the measured time in 80 % of cases, and what that rests on.
 
-    `engine` is "slug/class", as `measured.Case.engine_key` writes it.
+    `engine` is "slug/class", as `measured.Case.engine_key` writes it. A device that no measurement is of has a wider
+    interval than its measured group.
 
     >>> spread("decode", "no-such/serving", "tpu")[0] >= spread("decode", "llama.cpp/llama.cpp-2023", "nvidia-gddr")[0]
     True
     """
+    factor, basis = of_group(phase, engine, group)
+    times_as_wide = table().get((NEW_DEVICE, phase, ANY))
+    if device and times_as_wide and factor > 1.0 and (DEVICE, ANY, device) not in table():
+        wide = factor ** times_as_wide[0]
+        if (phase, engine, group) in table():
+            return wide, f"{basis}, widened: no measurement on {device}"
+    return factor, basis
+
+
+def of_group(phase: str, engine: str, group: str) -> tuple[float, str]:
+    """The factor for a device group, and what it rests on."""
     if engine.endswith("/roofline"):
         return 1.0, "the roofline is a limit, not a forecast"
     found = table().get((phase, engine, group))
@@ -73,8 +87,9 @@ def spread(phase: str, engine: str, group: str) -> tuple[float, str]:
 def attach(estimate: Estimate) -> None:
     """Set the intervals of an estimate's times."""
     engine = f"{estimate.engine.slug}/{engine_class(estimate.engine)}"
-    decode, basis = spread("decode", engine, estimate.rates.group)
-    first, _ = spread("prefill", engine, estimate.rates.group)
+    group, device = estimate.rates.group, estimate.hardware.slug
+    decode, basis = spread("decode", engine, group, device)
+    first, _ = spread("prefill", engine, group, device)
     estimate.tpot_interval_s = (estimate.tpot_s / decode, estimate.tpot_s * decode)
     estimate.ttft_interval_s = (estimate.ttft_s / first, estimate.ttft_s * first)
     estimate.interval_basis = basis

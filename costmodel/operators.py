@@ -18,6 +18,7 @@ from costmodel.roofline import combine
 
 ACTIVATION_BYTES = 2.0  # activations between operators stay in 16 bits
 HOST_EXPOSED = 0.03  # of the shorter of host and device time shows even where one hides the other (assumed)
+ONE_ROW = 1.5  # rows: up to here a matrix-vector kernel runs
 SMALL_ROWS = 8.0  # up to here kernels for vectors run, which have no tiles to fill
 NORM_TRANSFERS = 8.0  # hidden-sized reads and writes per layer: two norms, two residual additions
 
@@ -49,6 +50,7 @@ class Setup:
     linear_flops_per_s: Any
     attention_flops_per_s: Any
     exposed_share: Any
+    batched_share: Any  # of the bandwidth, where several rows meet a weight
     half_tokens: Any  # tokens at which a multiplication reaches half of its best rate
     link_bytes_per_s: Any
     link_latency_s: Any
@@ -128,6 +130,8 @@ def per_weight(
     if not is_zero(setup.widen_s_per_weight):
         compute_s = compute_s + read_share * setup.widen_s_per_weight * many
     memory_s = bytes_ / setup.weight_bytes_per_s
+    if not is_one(setup.batched_share):
+        memory_s = memory_s / where(rows > ONE_ROW, setup.batched_share, 1.0)
     return PerWeight(flops, bytes_, compute_s, memory_s, combine(compute_s, memory_s, setup.exposed_share))
 
 

@@ -22,6 +22,10 @@ TUNED_CAPABILITY = 8.0
 TUNED_FAMILIES = ("awq", "gptq", "int4", "hqq", "fp4", "int")
 # releases before such kernels came in (vLLM: Marlin for GPTQ with 0.4, for AWQ with 0.5.3, both of 2024)
 BEFORE_TUNED = ("serving-2023",)
+# runtimes whose own kernels are written for every device that they run on; the others borrow CUDA's
+OWN_KERNELS = ("llama.cpp", "llama.cpp-2023", "ik_llama.cpp", "exllama", "mlc", "roofline")
+WITHOUT_CUDA = ("amd-hbm", "amd-gddr", "intel-gpu")
+NARROW_BITS = 6.0  # weights that mixed-precision kernels for few tokens are written for
 ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
 # two memory channels of a desktop (DDR5-8000: 128 GB/s), which a few cores keep busy; a server has eight or more
 FEW_CHANNELS_BYTES_PER_S = 130e9
@@ -42,6 +46,7 @@ class Path(NamedTuple):
     widened_bytes: float  # traffic per weight of writing it out in 16 bits before a large multiplication
     host_factor: float  # host time to issue a layer over that of plain weights
     thread_factor: float  # rate of a CPU core over that of plain formats
+    batched_share: float  # of the bandwidth, where several tokens meet a weight
     vector_factor: float  # rate of products with single vectors over that of plain weights
 
 
@@ -77,7 +82,7 @@ def choose_path(hardware: Hardware, rates: Rates, weights: Format, activations: 
     asked = find_format(asked, "activations").direct or "fp16"
     if weights.family == "gguf" and weights.is_quantized:
         # llama.cpp quantizes the activations itself where it multiplies in integers
-        asked = "int8" if rates.integer_prefill else "fp16"
+        asked = "int8" if rates.integer_prefill and integers_pay(hardware) else "fp16"
     if asked in ("fp16", "bf16") or weights.bits_per_weight >= 16:
         return "fp32" if weights.bits_per_weight >= 32 else "fp16"
     if asked in ("fp8", "fp4") and weights.direct in ("fp8", "fp4"):
@@ -86,6 +91,12 @@ def choose_path(hardware: Hardware, rates: Rates, weights: Format, activations: 
     if asked in ("int8", "int4"):
         return asked if supports(hardware, asked) else "int8" if supports(hardware, "int8") else "fp16"
     return "fp16"
+
+
+def integers_pay(hardware: Hardware) -> bool:
+    """Whether integer products are at least as fast as 16-bit ones: not on Volta, whose matrix units have FP16 only."""
+    integer = hardware.flops.get("int8")
+    return not integer or integer >= (hardware.flops.get("fp16") or 0.0)
 
 
 @lru_cache(maxsize=1)
@@ -136,6 +147,7 @@ def make_path(
         kernel = "lut"
     old = hardware.compute_capability is not None and hardware.compute_capability < TUNED_CAPABILITY
     old = old or rates.engine in BEFORE_TUNED
+    old = old or (rates.group in WITHOUT_CUDA and rates.engine not in OWN_KERNELS)
     if kernel == "tuned" and old and weights.family in TUNED_FAMILIES:
         kernel = "naive"
     bandwidth = rates.bandwidth_share
@@ -155,6 +167,15 @@ def make_path(
             dequantize = values.get(f"dequantize.{kernel}", 1.1)
     small_tables = weights.scheme == "lut" and weights.bits_per_weight < 4.0
     host_cost = values.get(f"host_format.{host_family(weights)}", 1.0)
+    # kernels for a few tokens and narrow weights (Marlin's kind) read them slower than a matrix-vector kernel does
+    small_tiles = (
+        weight_only
+        and not ideal
+        and kernel == "tuned"
+        and weights.bits_per_weight < NARROW_BITS
+        and weights.family != "gguf"
+        and not rates.group.startswith("cpu")
+    )
     packed = weights.family == "gguf" and weights.bits_per_weight < BITS_PER_BYTE
     packing = "super" if any(mark in weights.slug for mark in SUPER_BLOCKS) else "plain"
     # without matrix units the same lanes unpack and multiply: unpacking shows where the memory is fast for the lanes
@@ -173,6 +194,7 @@ def make_path(
         else 0.0,
         host_factor=1.0 if ideal or rates.group.startswith("cpu") else host_cost,
         thread_factor=values.get(f"thread_scheme.small_lut.{rates.engine}", 1.0) if small_tables else 1.0,
+        batched_share=values.get("decode_kernel.batched", 1.0) if small_tiles else 1.0,
         vector_factor=unpack / share,
     )
 

@@ -152,7 +152,8 @@ def _record(result: dict[str, Any], case: Case, value: float, factor: float | No
         return
     result["predicted"] = value
     if factor is None:
-        factor, _ = spread(case.phase, case.engine_key, case.group)
+        device = case.hardware.slug if case.hardware else ""
+        factor, _ = spread(case.phase, case.engine_key, case.group, device)
     result["interval"] = [value / factor, value * factor]
     if case.measured and case.measured > 0:
         result["error"] = error_of(value, case.measured)

@@ -4,9 +4,13 @@ import time
 
 import pytest
 
+from costmodel.catalogue import find_engine, find_hardware
 from costmodel.engine_names import read_engine_name
-from costmodel.intervals import table
+from costmodel.estimate import estimate
+from costmodel.intervals import spread, table
 from costmodel.measured import format_named, read_case
+from costmodel.paths import path_for
+from costmodel.specs import Deployment, Workload
 from costmodel.validate import validate_rows
 
 
@@ -149,3 +153,61 @@ def test_thousands_of_odd_rows_are_all_listed_and_quick() -> None:
     for result in results:
         assert result["predicted"] or result["reason"], result
     assert sum(r["predicted"] is None for r in results) < 3 + 0.15 * len(rows)
+
+
+def test_a_device_without_measurements_has_a_wider_interval_than_its_group() -> None:
+    known, basis = spread("throughput", "tensorrt-llm/tensorrt", "nvidia-hbm", "h100-sxm")
+    new, said = spread("throughput", "tensorrt-llm/tensorrt", "nvidia-hbm", "my-own-card")
+    assert known == spread("throughput", "tensorrt-llm/tensorrt", "nvidia-hbm")[0]
+    assert new > known > 1.0 and "no measurement on my-own-card" in said and "no measurement" not in basis
+    assert spread("decode", "plain/roofline", "nvidia-hbm", "my-own-card")[0] == 1.0
+
+
+# ---------------------------------------------------------------- kernels follow the device
+
+
+@pytest.mark.parametrize(
+    "name, tuned",
+    [("a100-80gb-sxm", True), ("rtx-4090", True), ("t4", False), ("mi300x", False), ("max-1550", False)],
+)
+def test_tuned_4_bit_kernels_exist_where_cuda_has_asynchronous_copies(name: str, tuned: bool) -> None:
+    card, engine = find_hardware(name).spec, find_engine("vllm").spec
+    best = path_for(card, engine, "w4a16-awq-g128", "fp16", "tuned")
+    slow = path_for(card, engine, "w4a16-awq-g128", "fp16", "naive")
+    assert (best.dequantize_factor < slow.dequantize_factor) is tuned
+    assert (best.bandwidth_share > slow.bandwidth_share) is tuned
+
+
+def test_runtimes_with_kernels_of_their_own_keep_them_on_amd() -> None:
+    card = find_hardware("rx-7900-xtx").spec
+    mlc = find_engine("mlc-llm").spec
+    assert path_for(card, mlc, "q4f16_1", "fp16", "tuned") != path_for(card, mlc, "q4f16_1", "fp16", "naive")
+
+
+@pytest.mark.parametrize(
+    "name, path",
+    [("rtx-3090", "int8"), ("a100-80gb-sxm", "int8"), ("v100-32gb-sxm", "fp16"), ("p40", "int8")],
+)
+def test_llama_cpp_multiplies_in_integers_where_they_are_faster(name: str, path: str) -> None:
+    engine = find_engine("llama.cpp").spec
+    assert path_for(find_hardware(name).spec, engine, "gguf-q4_k_m", "fp16", None).path == path
+
+
+def test_an_engine_that_runs_experts_one_by_one_pays_for_each() -> None:
+    few, many = read_case(row(model="mixtral-8x7b")), read_case(row(model="qwen3-30b-a3b"))
+    assert few.model and many.model and many.model.n_experts == 16 * few.model.n_experts
+
+    def routing(model: str, engine: str, hardware: str) -> float:
+        case = read_case(row(model=model))
+        assert case.model
+        found = estimate(
+            case.model, find_hardware(hardware).spec, Workload(batch=1.0, input_tokens=64.0, output_tokens=64.0),
+            Deployment(weight_format="bf16"), find_engine(engine).spec,
+        )  # fmt: skip
+        router = next(o for o in found.decode_operators if o.name == "router")
+        return float(router.seconds) / float(router.count)
+
+    assert routing("qwen3-30b-a3b", "optimum-habana", "gaudi2") > 5 * routing(
+        "mixtral-8x7b", "optimum-habana", "gaudi2"
+    )
+    assert routing("qwen3-30b-a3b", "vllm", "h100-sxm") < 1.5 * routing("mixtral-8x7b", "vllm", "h100-sxm")
