@@ -27,6 +27,9 @@ PAGES = (
     "/engines",
     "/api",
     "/validation",
+    "/validation/gains",
+    "/validation/gains?technique=awq&state=scored&sort=technique",
+    "/validation/gains?state=nonsense&technique=zzz",
     "/compare",
     "/compare?ids=awq,gptq,smoothquant",
     "/graph",
@@ -212,6 +215,23 @@ def test_a_device_that_is_not_listed_is_a_link_like_any_other(web):
     assert wrong.status_code == 422 and 'name="fp16_tflops" value="fast"' in wrong.text
     both = web.get("/recommend", params={**form, "hardware": "rtx-3090"})
     assert both.status_code == 409 and "Rtx-3090 is listed" in both.text
+
+
+def test_published_gains_are_those_of_the_backtest(web, library):
+    from recommender.backtest import backtest
+
+    rows = [row for items in library.knowledge().evidence.values() for row in items]
+    expected = backtest(rows, library.knowledge())["summary"]
+    shown = web.get("/validation/gains?format=json").json()
+    assert shown["total"] == expected["n_rows"] == len(rows)
+    for name in ("n", "scored", "within_1_25x", "direction_accuracy", "median_factor", "maxima"):
+        assert shown["summary"][name] == pytest.approx(expected[name]), name
+    some = web.get("/validation/gains?technique=awq&format=json").json()
+    assert 0 < some["total"] < shown["total"] and {row["technique"] for row in some["rows"]} == {"awq"}
+    table = web.get("/validation/gains?technique=awq&format=csv").text.splitlines()
+    assert len(table) == some["total"] + 1 and table[0].startswith("id,technique,metric,reported,predicted")
+    assert web.get("/validation/gains/chart.json?technique=awq").json()["data"]
+    assert "/validation/gains" in web.get("/validation").text
 
 
 def test_sweep_streams_one_row_per_combination(web):

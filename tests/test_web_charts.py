@@ -8,6 +8,7 @@ import pytest
 from web.charts.bars import interval, time_chart
 from web.charts.gain import GainCurve, GainPoint, Published, gain_chart
 from web.charts.memory import memory_chart, memory_row
+from web.charts.pareto import Plan, labels, pareto_chart, steps
 from web.charts.roofline import Operator, operators_of, roofline_chart
 from web.charts.scale import Scale
 from web.charts.scatter import Pair, agreement_chart
@@ -25,7 +26,13 @@ def memory(total, available=24 * GB):
     return memory_row("x", {"weights": total, "total": total, "available": available})
 
 
+PLANS = [
+    Plan("EAGLE-3 + QoQ", 1570.0, 326.0, 7.4 * GB, 1),
+    Plan("VPTQ", 4350.0, 118.0, 5.2 * GB, 2),
+    Plan("as it is", 10340.0, 49.5, 17.3 * GB, 0, now=True),
+]
 CHARTS = {
+    "pareto": pareto_chart(PLANS, capacity_bytes=25.8 * GB),
     "memory": memory_chart([memory(139 * GB), memory(20 * GB)]),
     "gain": gain_chart(
         GainCurve(
@@ -111,6 +118,27 @@ def test_interval_is_decorative_and_on_the_axis():
     bar = next(each for each in root.iter() if each.tag == "rect")
     # 0.5 … 8 is four doublings: 1 lies at 25 %, 4 at 75 %
     assert float(bar.get("x")) == pytest.approx(25) and float(bar.get("width")) == pytest.approx(50)
+
+
+def test_trade_off_has_faster_above_and_smaller_to_the_right():
+    root = drawn(CHARTS["pareto"].wide)
+    square = next(each for each in root.iter() if each.tag == "rect")
+    triangle = next(each for each in root.iter() if each.tag == "path" and "c2" in each.get("class"))
+    circle = next(each for each in root.iter() if each.tag == "circle")
+    tip = [float(part) for part in triangle.get("d")[1:].split("L")[0].split()]
+    assert float(square.get("y")) < tip[1] < float(circle.get("cy")), "1.6 s, 4.4 s, 10 s from top to bottom"
+    assert tip[0] > float(square.get("x")) > float(circle.get("cx")), "5 GB, 7 GB, 17 GB from right to left"
+    assert [each.label for each in CHARTS["pareto"].keys] == ["lossless", "small loss", "more loss"]
+    numbers = [each.text for each in root.iter() if each.tag == "text" and each.text in ("1", "2", "3")]
+    assert numbers == ["1", "2", "3"]
+
+
+def test_trade_off_outline_and_numbers_apart():
+    # up (small y) and right (large x) are better: (15, 9) is inside what (20, 8) reaches
+    assert steps([(10, 5), (20, 8), (15, 9)]) == [(10, 5), (10, 8), (20, 8)]
+    close = [(100.0 + 2 * n, 100.0, 4.0, n, PLANS[0]) for n in range(4)]
+    places = [place for place, _ in labels(close, 0, 300, 0, 300)]
+    assert all(abs(a[0] - b[0]) >= 10 or abs(a[1] - b[1]) >= 12 for a in places for b in places if a != b)
 
 
 def test_agreement_counts_what_lies_inside():

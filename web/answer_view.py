@@ -10,6 +10,7 @@ from typing import Any
 from costmodel.specs import Hardware
 from web.charts.bars import axis_around, interval, time_chart
 from web.charts.memory import memory_chart, memory_row
+from web.charts.pareto import Plan, pareto_chart
 from web.charts.roofline import operators_of, roofline_chart
 from web.charts.svg import Chart
 from web.formats import bytes_text, milliseconds, number, ratio, span
@@ -35,7 +36,7 @@ CODE_NAMES = {
     "no-gain": "No gain here",
     "filtered-out": "Left out by your filter",
 }
-GROUP_SHOWN = 4
+GROUP_SHOWN = 3
 BARS = 5
 
 
@@ -339,15 +340,31 @@ def assumption_rows(estimate: Json) -> Sequence[Json]:
     return estimate.get("assumptions") or []
 
 
-def pareto_rows(answer: Json) -> list[dict[str, Any]]:
-    """Plans that no other beats in everything, for a small table."""
-    return [
+PLANS = 6
+
+
+def pareto_view(answer: Json, names: Mapping[str, str]) -> dict[str, Any] | None:
+    """Plans that no other beats in everything: the chart, and its numbers as rows."""
+    found = answer.get("pareto") or []
+    plans = [
+        Plan(
+            " + ".join(names.get(slug, slug) for slug in each["techniques"]) or "as it is",
+            *(each["e2e_ms"], each["throughput_tok_s"], each["total_bytes"], each["quality_steps"]),
+            now=not each["techniques"],
+        )
+        for each in found[:PLANS]
+    ]
+    if len(plans) < 2:
+        return None
+    rows = [
         {
-            "name": " + ".join(each["techniques"]) or "as it is",
             "techniques": each["techniques"],
             "e2e": milliseconds(each["e2e_ms"]),
             "throughput": number(each["throughput_tok_s"]),
             "memory": bytes_text(each["total_bytes"]),
+            "quality": plan.quality[0],
         }
-        for each in (answer.get("pareto") or [])[:8]
+        for each, plan in zip(found, plans, strict=False)
     ]
+    chart = pareto_chart(plans, capacity_bytes=answer["baseline"]["memory_bytes"].get("available"))
+    return {"chart": chart, "rows": rows, "hidden": len(found) - len(plans)}

@@ -83,6 +83,7 @@ def add_routes(app: FastAPI) -> None:
         pages_api,
         pages_catalogue,
         pages_compare,
+        pages_gains,
         pages_graph,
         pages_lists,
         pages_records,
@@ -102,6 +103,6 @@ def add_routes(app: FastAPI) -> None:
             pages_records,
             pages_taxonomy,
         ),
-        *(pages_catalogue, pages_compare, pages_graph, pages_validation, pages_api),
+        *(pages_catalogue, pages_compare, pages_graph, pages_gains, pages_validation, pages_api),
     ):
         app.include_router(module.router)

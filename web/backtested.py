@@ -13,29 +13,40 @@ from web.deps import Library
 
 Item = dict[str, Any]
 
-_kept: dict[tuple[str, str], dict[str, float]] = {}
+_kept: dict[tuple[str, str], dict[str, Item]] = {}
 _curves: dict[tuple[str, str, Question], Item] = {}
 _lock = threading.Lock()
 MOST_CURVES = 1_500
 MOST_KEPT = 4_000  # techniques times data versions
 
 
-def predictions(library: Library, technique: str, rows: Sequence[Item]) -> dict[str, float]:
-    """Evidence id → what the cost model predicts for the same setting; rows it cannot rebuild are absent."""
+def outcomes(library: Library, technique: str, rows: Sequence[Item]) -> dict[str, Item]:
+    """Evidence id → the figure's prediction, or why it has none, as `kb backtest` gives it."""
     key = (library.version(), technique)
     found = _kept.get(key)
     if found is None:
         knowledge = library.knowledge()
-        found = {}
-        for row in rows:
-            value = predict_row(row, knowledge)["predicted"]
-            if value is not None:
-                found[row["id"]] = value
+        found = {row["id"]: predict_row(row, knowledge) for row in rows}
         with _lock:
             while len(_kept) >= MOST_KEPT:
                 _kept.pop(next(iter(_kept)))
             _kept[key] = found
     return found
+
+
+def predictions(library: Library, technique: str, rows: Sequence[Item]) -> dict[str, float]:
+    """Evidence id → what the cost model predicts for the same setting; rows it cannot rebuild are absent."""
+    found = outcomes(library, technique, rows)
+    return {ident: each["predicted"] for ident, each in found.items() if each["predicted"] is not None}
+
+
+def every_outcome(library: Library) -> list[Item]:
+    """Every published figure with its prediction and its setting, in the order of `kb backtest`."""
+    found = []
+    for technique, rows in library.snapshot().evidence_by_technique.items():
+        judged = outcomes(library, technique, rows)
+        found += [{**row, **judged[row["id"]]} for row in rows]
+    return sorted(found, key=lambda row: str(row["id"]))
 
 
 def curve(library: Library, technique: str, question: Question) -> Item:
@@ -58,7 +69,7 @@ def warm(library: Library, stop: threading.Event) -> None:
     snapshot = library.snapshot()
     validated()
     for technique, rows in sorted(snapshot.evidence_by_technique.items(), key=lambda pair: -len(pair[1])):
-        predictions(library, technique, rows)
+        outcomes(library, technique, rows)
         if stop.wait(0.02):  # leaves the processor to whoever asks meanwhile
             return
     from web.pages_technique import default_question

@@ -120,7 +120,7 @@ def roofline_spec(
     return {"data": traces, "layout": layout("FLOP per byte (log)", "FLOP/s (log)", y_log=True)}
 
 
-def agreement_spec(points: Sequence[Pair], unit: str) -> Figure:
+def agreement_spec(points: Sequence[Pair], unit: str, truth: str = "measured") -> Figure:
     """Predicted against measured, one trace per series, the diagonal."""
     names = sorted({point.series for point in points})
     values = [value for point in points for value in (point.measured, point.predicted)] or [1.0, 10.0]
@@ -138,10 +138,10 @@ def agreement_spec(points: Sequence[Pair], unit: str) -> Figure:
                 "marker": {"size": 7, "symbol": index, "color": f"var(--s{index % 5 + 1})"},
                 "name": name,
                 "type": "scatter",
-                "hovertemplate": "%{text}<br>measured %{x:.4g}, predicted %{y:.4g}<extra></extra>",
+                "hovertemplate": "%{text}<br>" + truth + " %{x:.4g}, predicted %{y:.4g}<extra></extra>",
             }
         )
     return {
         "data": traces,
-        "layout": layout(f"measured, {unit} (log)", f"predicted, {unit} (log)", y_log=True),
+        "layout": layout(f"{truth}, {unit} (log)", f"predicted, {unit} (log)", y_log=True),
     }

@@ -175,12 +175,20 @@ def faulty(request: Request, given: dict[str, str], error: Exception) -> HTMLRes
         status=200 if empty else problem.status,
         known=(*FIELDS, *CONSTANTS),
         problem=problem,
+        hint=problem.hint.partition("list all:")[0].strip(),  # the rest speaks of the command line
+        lists=LISTS.get(problem.field or "", ()) if problem.status == 404 else (),
         near=near,
         button="Answer",
         **form_context({**DEFAULT_FORM, **given}, problem.field),
     )
 
 
+LISTS = {
+    "hardware": (("All devices", "/hardware"),),
+    "model": (("All models", "/models"),),
+    "engine": (("All engines", "/engines"),),
+    "using": (("All techniques", "/techniques"),),
+}
 DEFAULT_FORM = {"hardware": "", "model": ""}
 
 
@@ -227,7 +235,7 @@ def answered(request: Request, library: Library, question: Question, answer: dic
         rejected_total=len(answer["rejected"]),
         everything=everything,
         all_link=link("/recommend", replaced(pairs, why_not=1)),
-        pareto=view.pareto_rows(answer),
+        pareto=view.pareto_view(answer, names),
         assumptions=view.assumption_rows(answer["baseline"]),
         button="Update",
         **form_context(form_values(question, resolved)),

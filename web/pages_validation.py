@@ -11,8 +11,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from web.charts.scatter import Pair, agreement_chart
+from web.deps import LibraryDep
 from web.explore import agreement_spec
 from web.listing import Facet, groups, paged, select
+from web.pages_gains import gains_summary
 from web.pages_lists import chosen_of, sort_links, state_of
 from web.render import integer, page
 from web.urls import link, replaced
@@ -72,7 +74,7 @@ def plotted(rows: list[dict[str, Any]]) -> tuple[str, list[Pair]]:
 
 
 @router.get("/validation")
-def validation(request: Request) -> Response:
+def validation(request: Request, library: LibraryDep) -> Response:
     """The page, or with `format=csv` or `json` the selected rows."""
     rows, _ = validated()
     known = ("sort", "page", "format", *(facet.name for facet in FACETS))
@@ -126,6 +128,7 @@ def validation(request: Request) -> Response:
         sorts=sort_links("/validation", pairs, SORTS, "error"),
         sort=sort if sort in SORTS else "error",
         page=paged(selected, integer(request.query_params.get("page")), "/validation", pairs),
+        gains=gains_summary(library),
         by_metric=[
             (
                 METRIC_NAMES.get(name, (name, ""))[0],

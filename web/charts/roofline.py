@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from web.charts.scale import Scale, padded_log, tick_label
-from web.charts.svg import Chart, Key, line, mark, path, spread, text
+from web.charts.svg import Chart, Key, line, mark, path, spread, tag, text
 from web.formats import milliseconds, number, si
 
 
@@ -99,13 +99,14 @@ def roofline_chart(
             out.append(
                 text(right, y(after_peak) - 5, f"{si(after_peak, 'FLOP/s')} {after_format}", "tb ts", "end")
             )
+        # In the middle of the flat part: its right end is where long prompts put their marks and names.
         out.append(
             text(
-                right,
-                y(peak_flops) + (14 if after_peak and after_peak > peak_flops else -6),
+                (min(corner[0], right - 110) + right) / 2,
+                y(peak_flops) - 6,
                 f"{si(peak_flops, 'FLOP/s')} {compute_format}",
-                "tb ts",
-                "end",
+                "tb ts halo",
+                "middle",
             )
         )
         out.append(line(*corner, x(ridge), bottom, "km dot nf"))
@@ -205,13 +206,12 @@ def labels(
 def arrow(x1: float, y1: float, x2: float, y2: float) -> str:
     length = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
     ux, uy = (x2 - x1) / length, (y2 - y1) / length
-    tip = (x2 - ux * 6, y2 - uy * 6)
-    back = (tip[0] - ux * 7, tip[1] - uy * 7)
-    return line(x1 + ux * 5, y1 + uy * 5, *tip, "k1 w15 nf fade") + path(
-        [tip, (back[0] - uy * 3.5, back[1] + ux * 3.5), (back[0] + uy * 3.5, back[1] - ux * 3.5)],
-        "c1",
-        closed=True,
-    )
+    x2, y2 = x2 - ux * 5, y2 - uy * 5
+    back = (x2 - ux * 6, y2 - uy * 6)
+    head = [(back[0] - uy * 3.5, back[1] + ux * 3.5), (x2, y2), (back[0] + uy * 3.5, back[1] - ux * 3.5)]
+    steps = [[(x1 + ux * 5, y1 + uy * 5), (x2, y2)], head]
+    joined = "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in part) for part in steps)
+    return tag("path", d=joined, cls="k1 w15 nf fade")
 
 
 def shape_of(each: Operator) -> int:

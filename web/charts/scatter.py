@@ -41,13 +41,14 @@ def agreement_chart(
     factor: float = 1.25,
     ident: str = "agree",
     explore: str = "",
+    truth: str = "measured",
 ) -> Chart:
     """The diagonal is agreement; the band spans a factor of `factor` to either side."""
     series = list(dict.fromkeys(pair.series for pair in pairs))
     top_series = sorted(series, key=lambda name: -sum(pair.series == name for pair in pairs))[:4]
     inside = sum(1 / factor <= pair.predicted / pair.measured <= factor for pair in pairs)
     finding = (
-        f"{inside} of {len(pairs)} points lie within a factor of {factor:g} of the measurement."
+        f"{inside} of {len(pairs)} points lie within a factor of {factor:g} of what was {truth}."
         if pairs
         else "No points."
     )
@@ -85,7 +86,7 @@ def agreement_chart(
             if steps:
                 out.append(tag("path", d=steps, cls=f"c{index + 1} over"))
         out += [
-            text((left + right) / 2, height - 6, f"measured, {unit} (log)", "ts", "middle"),
+            text((left + right) / 2, height - 6, f"{truth}, {unit} (log)", "ts", "middle"),
             text(left + 6, top + 12, f"predicted, {unit} (log)", "ts halo"),
             text(right - 4, y(high) + 26, "equal", "tb ts halo", "end"),
         ]
@@ -101,5 +102,5 @@ def agreement_chart(
         draw=draw,
         keys=keys,
         explore=explore,
-        caption=f"On the line the estimate equals the measurement; the band is a factor of {factor:g} either way.",
+        caption=f"On the line the estimate equals what was {truth}; the band is a factor of {factor:g} either way.",
     )

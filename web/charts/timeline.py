@@ -100,12 +100,13 @@ def timeline(
         if e.source in where and e.target in where
     ]
     names: list[str] = []
+    taken: list[tuple[float, float, float]] = []
     out += summarised(plan, cell_links or {}) if many else []
     for each in sorted(plan.placed, key=lambda one: (one.node.year or 0, one.node.key)):
         if not many or each.node.strong:
             out.append(linked(each))
         if each.node.strong:
-            names.append(name_beside(each, width))
+            names.append(name_beside(each, width, taken))
     head = tag("title", str(escape(title)), id="tl-t") + tag("desc", str(escape(finding)), id="tl-d")
     return Markup(
         tag(
@@ -129,10 +130,18 @@ def linked(each: Placed) -> str:
     return f"<a{attributes({'href': node.href, 'aria_label': node.label})}><title>{escape(node.label)}</title>{hit}{dot}</a>"
 
 
-def name_beside(each: Placed, width: int) -> str:
+def name_beside(each: Placed, width: int, taken: list[tuple[float, float, float]]) -> str:
+    """The name of a work beside its mark, moved down or up where another name already stands."""
     flip = each.x > width - 170
     x = each.x + (-each.node.size - 5 if flip else each.node.size + 5)
-    return text(x, each.y + 4, each.node.short, "tb ts halo", "end" if flip else None)
+    wide = 7.0 * len(each.node.short)
+    start, end = (x - wide, x) if flip else (x, x + wide)
+    for shift in (0, 14, -14, 28, -28):
+        y = each.y + 4 + shift
+        if all(abs(y - other) >= 13 or end < low or high < start for low, high, other in taken):
+            break
+    taken.append((start, end, y))
+    return text(x, y, each.node.short, "tb ts halo", "end" if flip else None)
 
 
 def summarised(plan: Layout, links: Mapping[tuple[str, int | None], str]) -> list[str]:
