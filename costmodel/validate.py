@@ -34,7 +34,12 @@ def read_rows(path: str | Path | None = None) -> list[dict[str, str]]:
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidFile(f"cannot read {str(path)!r}: {error}", field="file") from None
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InvalidFile(
+                f"cannot read {str(path)!r}: {why}",
+                hint="give a CSV file in UTF-8 with the columns of measurements.csv",
+                field="file",
+            ) from None
     reader = csv.DictReader(io.StringIO(text))
     missing = [name for name in REQUIRED if name not in (reader.fieldnames or [])]
     if missing:

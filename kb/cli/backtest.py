@@ -79,7 +79,8 @@ def read_rows(file: Path) -> list[dict[str, str]]:
                 )
             return [{key: value or "" for key, value in row.items() if key} for row in table]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise click.UsageError(f"cannot read {file} ({error}) — give a CSV file in UTF-8") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise click.UsageError(f"cannot read {file}: {why} — give a CSV file in UTF-8") from error
 
 
 def render(answer: Mapping[str, Any]) -> str:
