@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ingest.keys import Keys
 from kb.text import title_words
@@ -151,16 +152,19 @@ def similarity(a: str, b: str) -> float:
     >>> similarity("Break the sequential dependency", "Breaking the sequential dependency")
     0.75
     """
-    one, other = title_words(a), title_words(b)
-    if not one or not other:
-        return 0.0
-    rest = list(other)
-    common = 0
-    for word in one:
-        if word in rest:
-            rest.remove(word)
-            common += 1
-    return common / max(len(one), len(other))
+    one, other = word_bag(a), word_bag(b)
+    return len(one & other) / max(len(one), len(other)) if one and other else 0.0
+
+
+@lru_cache(maxsize=16384)
+def word_bag(title: str) -> frozenset[tuple[str, int]]:
+    """The words of a title, each with how often it came before, so that sets can be compared as lists."""
+    seen: dict[str, int] = {}
+    bag = []
+    for word in title_words(title):
+        seen[word] = seen.get(word, -1) + 1
+        bag.append((word, seen[word]))
+    return frozenset(bag)
 
 
 def soft_edges(nodes: Sequence[Node], find: object) -> list[tuple[int, int]]:

@@ -117,16 +117,21 @@ def insert_sqlite(connection: Connection, table: Table, rows: Sequence[dict[str,
         json.dumps(column.default.arg) if isinstance(column.type, JSON) else column.default.arg  # type: ignore[union-attr]
         for column in left_out
     )
-    columns = [
+    columns = json_columns(table, names, rows)
+    values = [(*row, *defaults) for row in zip(*columns, strict=True)]
+    names += [column.name for column in left_out]
+    marks = ", ".join("?" * len(names))
+    connection.exec_driver_sql(f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})", values)
+
+
+def json_columns(table: Table, names: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[Iterable[Any]]:
+    """Column by column the values of `names`, those of JSON columns as text."""
+    return [
         map(json.dumps, map(itemgetter(name), rows))
         if isinstance(table.columns[name].type, JSON)
         else map(itemgetter(name), rows)
         for name in names
     ]
-    values = [(*row, *defaults) for row in zip(*columns, strict=True)]
-    names += [column.name for column in left_out]
-    marks = ", ".join("?" * len(names))
-    connection.exec_driver_sql(f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})", values)
 
 
 def tune(connection: Connection) -> None:
@@ -214,13 +219,19 @@ def anchor_signatures(connection: Connection, works: Iterable[int]) -> dict[int,
 
 def update_works(connection: Connection, changed: dict[int, dict[str, Any]]) -> None:
     """Rewrites the columns that follow from the records; roles and counts stay."""
-    if changed:
-        rows = [{"b_id": work, **fields} for work, fields in changed.items()]
-        columns: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "b_id"}
-        statement = update(tables.Work.__table__).where(  # type: ignore[attr-defined]
-            tables.Work.__table__.c.id == bindparam("b_id")  # type: ignore[attr-defined]
-        )
-        connection.execute(statement.values(**columns), rows)
+    if not changed:
+        return
+    table = tables.Work.__table__  # type: ignore[attr-defined]
+    names = list(next(iter(changed.values())))
+    if connection.dialect.name == "sqlite":
+        columns = json_columns(table, names, list(changed.values()))
+        sets = ", ".join(f"{name} = ?" for name in names)
+        values = list(zip(*columns, changed, strict=True))
+        connection.exec_driver_sql(f"UPDATE work SET {sets} WHERE id = ?", values)
+        return
+    statement = update(table).where(table.c.id == bindparam("b_id"))
+    rows = [{"b_id": work, **fields} for work, fields in changed.items()]
+    connection.execute(statement.values(**{name: bindparam(name) for name in names}), rows)
 
 
 def move_records(connection: Connection, moves: dict[int, int]) -> None:

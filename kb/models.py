@@ -39,7 +39,7 @@ class Work(SQLModel, table=True):
     """One work: a paper with all its versions, a book, a piece of software, a web page.
 
     Identifiers are looked up in the Identifier table; an index here would only slow writing, as would one on
-    columns with few values (kind, role, origin).
+    columns with few values (year, kind, role, origin).
     """
 
     id: int | None = Field(default=None, primary_key=True)
@@ -51,11 +51,11 @@ class Work(SQLModel, table=True):
     )  # [{"family","given"}]
     first_author: str = ""
     authors_truncated: bool = False  # "et al."
-    year: int | None = Field(default=None, index=True)
+    year: int | None = None
     venue: str = ""
     kind: str = "paper"  # paper | book | software | website | product
-    arxiv_id: str | None = Field(default=None, index=True)
-    doi: str | None = Field(default=None, index=True)
+    arxiv_id: str | None = None
+    doi: str | None = None
     url: str | None = None
     url_key: str = Field(default="", index=True)
     authors_key: str = Field(default="", index=True)  # folded family names of the first three authors
