@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from recommender import explain, for_model, own_changes, rank, refusals, rules, text
@@ -233,7 +233,15 @@ def inert(technique: Technique, knowledge: Knowledge, unfit: Refusal | None) -> 
         )
     if unfit is None:
         return usual
-    return replace(usual, fits=False, refusals=(unfit, *usual.refusals))
+    return Assessment(
+        technique=technique,
+        changes=usual.changes,
+        index=0,
+        fits=False,
+        gain=NOTHING_GAINED,
+        spread=DEFAULT_SPREAD,
+        refusals=(unfit, *usual.refusals),
+    )
 
 
 NOTHING_GAINED: Mapping[str, float | None] = dict.fromkeys(GAIN_METRICS, 1.0)

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from costmodel.efficiency import rates_for
+from costmodel.layout import layout_of
+from costmodel.memory import Memory, memory
 from recommender import text
 from recommender.answer import Json
-from recommender.effects import Fields
+from recommender.effects import Fields, deployments
 from recommender.for_model import native_format
-from recommender.pricing import Priced, price
+from recommender.pricing import Priced, as_list, price
 from recommender.situation import Situation
 
 # Width of the weights → (format that stands for it, what a person calls it, techniques that give it).
@@ -78,8 +81,8 @@ def explore(situation: Situation, baseline: Priced) -> Json:
     """
     total, available = baseline.at("total_bytes", 0), baseline.at("available_bytes", 0)
     changes = candidates(situation, baseline)
+    changes += moved_to_host(situation, changes)
     priced = price_changes(situation, changes)
-    changes, priced = with_host_memory(situation, changes, priced)
     fitting = sorted(
         (i for i in range(len(changes)) if bool(priced.fits[i])), key=lambda i: (changes[i].order, i)
     )
@@ -106,7 +109,7 @@ def whole(value: float) -> int | None:
 
 
 def candidates(situation: Situation, baseline: Priced) -> list[Change]:
-    """Formats × KV × devices, and the workload made smaller; the host comes in `with_host_memory`."""
+    """Formats × KV × devices, and the workload made smaller; the host comes in `moved_to_host`."""
     question = situation.question
     bits = weight_bits(situation.base["weight_format"])
     weights: list[tuple[float, Fields, str]] = [(0, {}, "")]
@@ -205,12 +208,10 @@ def price_changes(situation: Situation, changes: Sequence[Change]) -> Priced:
     return price(situation, [change.fields for change in changes], workload=workload)
 
 
-def with_host_memory(
-    situation: Situation, changes: list[Change], priced: Priced
-) -> tuple[list[Change], Priced]:
-    """Adds, per weight format on the devices at hand, the same with the least share of weights in host memory."""
+def moved_to_host(situation: Situation, changes: Sequence[Change]) -> list[Change]:
+    """Per weight format on the devices at hand, the same with the least share of weights in host memory."""
     if not situation.hardware.host_bytes_per_s:
-        return changes, priced
+        return []
     question = situation.question
     own = [
         change
@@ -221,23 +222,32 @@ def with_host_memory(
         and not change.cache
     ]
     own.insert(0, replace(changes[0], words=(), fields={}, devices=question.devices, weights=0, cache=0))
-    plain = price_changes(situation, own)
+    found = memory_of(situation, own)
+    columns = [as_list(column, len(own)) for column in (found.total_bytes, found.available_bytes)]
     added = []
-    for k, change in enumerate(own):
-        if bool(plain.fits[k]):
+    for change, total, available, weights in zip(
+        own, *columns, as_list(found.weights_bytes, len(own)), strict=True
+    ):
+        if total <= available:
             continue
-        lacking = plain.at("total_bytes", k) - plain.at("available_bytes", k)
-        weights = plain.at("weights_bytes", k)
-        share = lacking * HOST_MARGIN / weights if weights > 0 else 2.0
+        share = (total - available) * HOST_MARGIN / weights if weights > 0 else 2.0
         if share >= 1:
             continue
         fields = {**change.fields, "host_weight_share": share, "offload_overlap": HOST_OVERLAP}
         words = (*change.words, f"{text.bytes_(share * weights)} of weights in host memory")
         added.append(replace(change, words=words, fields=fields, host_share=share))
-    if not added:
-        return changes, priced
-    every = [*changes, *added]
-    return every, price_changes(situation, every)
+    return added
+
+
+def memory_of(situation: Situation, changes: Sequence[Change]) -> Memory:
+    """Bytes of changes that keep devices and load; where requests come at a rate, times decide how many there are."""
+    if situation.question.request_rate is not None:
+        found: Memory = price_changes(situation, changes).estimate.memory
+        return found
+    deployment = deployments(situation.base, [change.fields for change in changes])
+    hardware, engine = situation.hardware, situation.engine
+    layout = layout_of(hardware, deployment, engine, rates_for(hardware, engine))
+    return memory(situation.model, hardware, situation.workload, deployment, engine, layout)
 
 
 def entry(situation: Situation, change: Change, priced: Priced, i: int) -> Json:
