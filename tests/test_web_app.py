@@ -1,5 +1,6 @@
 """The web face over the packaged database: shapes, errors, caching, safety."""
 
+import html
 import json
 import re
 
@@ -232,6 +233,22 @@ def test_published_gains_are_those_of_the_backtest(web, library):
     assert len(table) == some["total"] + 1 and table[0].startswith("id,technique,metric,reported,predicted")
     assert web.get("/validation/gains/chart.json?technique=awq").json()["data"]
     assert "/validation/gains" in web.get("/validation").text
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/recommend?hardware=rtx-3090&model=70b", "kb recommend --hw rtx-3090 --model 70b --json"),
+        ("/techniques/awq", "kb show awq"),
+        ("/validation", "kb validate --json"),
+    ],
+)
+def test_a_wrong_number_can_be_reported_without_any_request(web, path, command):
+    body = html.unescape(web.get(path).text)
+    report = re.search(r'<pre id="report"[^>]*>(.*?)</pre>', body, re.S)[1]
+    assert f"Page: {path}\n" in report and f"Reproduce: {command}\n" in report
+    assert re.search(r"Version: kb \S+, data [0-9a-f]{8}\nShown: .{20,}", report)
+    assert 'data-copy="report"' in body and "mailto:" not in body
 
 
 def test_sweep_streams_one_row_per_combination(web):

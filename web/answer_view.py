@@ -340,6 +340,21 @@ def assumption_rows(estimate: Json) -> Sequence[Json]:
     return estimate.get("assumptions") or []
 
 
+def shown(answer: Json) -> str:
+    """The numbers somebody may find wrong, in one line: of the setup as it is and of the first option."""
+    parts = []
+    for label, estimate in (
+        ("as it is", answer["baseline"]),
+        ("first option", (best_of(answer) or {}).get("estimate")),
+    ):
+        if estimate:
+            parts.append(
+                f"{label}: {milliseconds(estimate.get('tpot_ms'))} a token, first token {milliseconds(estimate.get('ttft_ms'))}, "
+                f"{number(estimate.get('throughput_tok_s'))} tokens/s, {bytes_text(estimate['memory_bytes'].get('total'))}"
+            )
+    return f"{answer['verdict']['text']} ({'; '.join(parts)})"
+
+
 PLANS = 6
 
 

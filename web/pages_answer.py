@@ -213,6 +213,8 @@ def answered(request: Request, library: Library, question: Question, answer: dic
         chips=chips(answer),
         tiles=view.tiles(answer),
         equal=command_line(question),
+        reproduce=f"{command_line(question)} --json",
+        shown=view.shown(answer),
         json_link=link("/api/v1/recommend", pairs),
         csv_link=link("/recommend", [*pairs, ("format", "csv")]),
         understood=understood(question, resolved),

@@ -63,9 +63,15 @@ def page(
     json_url: str = "",
     csv_url: str = "",
     command: str = "",
+    reproduce: str = "",
+    shown: str = "",
     **context: Any,
 ) -> HTMLResponse:
-    """Render; `known` are the query parameters this page reads, all others are named in a notice."""
+    """Render; `known` are the query parameters this page reads, all others are named in a notice.
+
+    Pages with numbers carry a text to report a wrong one: `reproduce` is the command that prints them (else `command`),
+    `shown` the numbers in question (else the title).
+    """
     strange = unknown_parameters(request.query_params.keys(), known)
     told = list(notices)
     if strange:
@@ -87,12 +93,30 @@ def page(
             json_url=json_url,
             csv_url=csv_url,
             command=command,
+            report=report_text(request, reproduce or command, shown or title),
             app_version=package_version(),
             data_version=data_version(request),
             **context,
         )
     )
     return HTMLResponse(body, status, headers)
+
+
+def report_text(request: Request, command: str, shown: str) -> str:
+    """What somebody needs to look into a wrong number, to be copied into a message: nothing is sent from here."""
+    if not command:
+        return ""
+    address = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return "\n".join(
+        (
+            f"Page: {address}",
+            f"Reproduce: {command}",
+            f"Version: kb {package_version()}, data {data_version(request)}",
+            f"Shown: {shown}",
+            "Should be: ",
+            "Known from (paper and table, or a measurement with engine, version, batch, prompt, output): ",
+        )
+    )
 
 
 def data_version(request: Request) -> str:
