@@ -25,6 +25,10 @@ BEFORE_TUNED = ("serving-2023",)
 # runtimes whose own kernels are written for every device that they run on; the others borrow CUDA's
 OWN_KERNELS = ("llama.cpp", "llama.cpp-2023", "ik_llama.cpp", "exllama", "mlc", "roofline")
 WITHOUT_CUDA = ("amd-hbm", "amd-gddr", "intel-gpu")
+# operations of Intel's matrix units (AMX: 2048 FLOP or 4096 integer operations per core and cycle) over those of its
+# vector units (AVX-512: 64 and 256), on which llama.cpp's formats are multiplied
+AMX_OVER_VECTOR = {"int8": 16.0}
+AMX_OVER_VECTOR_FLOAT = 32.0
 NARROW_BITS = 6.0  # weights that mixed-precision kernels for few tokens are written for
 ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
 # two memory channels of a desktop (DDR5-8000: 128 GB/s), which a few cores keep busy; a server has eight or more
@@ -165,6 +169,9 @@ def make_path(
         )
         if weight_only and not rates.widens_first:
             dequantize = values.get(f"dequantize.{kernel}", 1.1)
+    peak = peak_flops(hardware, path, accumulates_16=rates.accumulates_16)
+    if hardware.architecture == "x86-amx" and "llama.cpp" in rates.engine:
+        peak /= AMX_OVER_VECTOR.get(path, AMX_OVER_VECTOR_FLOAT)
     small_tables = weights.scheme == "lut" and weights.bits_per_weight < 4.0
     host_cost = values.get(f"host_format.{host_family(weights)}", 1.0)
     # kernels for a few tokens and narrow weights (Marlin's kind) read them slower than a matrix-vector kernel does
@@ -182,7 +189,7 @@ def make_path(
     unpack = values.get(f"vector_unpack.{packing}.{rates.group}", share) if packed and not ideal else share
     return Path(
         path=path,
-        flops_per_s=peak_flops(hardware, path, accumulates_16=rates.accumulates_16) * share,
+        flops_per_s=peak * share,
         bandwidth_share=bandwidth,
         weight_bytes=weights.bits_per_weight / BITS_PER_BYTE,
         head_bytes=weights.head_bits / BITS_PER_BYTE,

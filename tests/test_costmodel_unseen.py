@@ -211,3 +211,18 @@ def test_an_engine_that_runs_experts_one_by_one_pays_for_each() -> None:
         "mixtral-8x7b", "optimum-habana", "gaudi2"
     )
     assert routing("qwen3-30b-a3b", "vllm", "h100-sxm") < 1.5 * routing("mixtral-8x7b", "vllm", "h100-sxm")
+
+
+# llama-bench pp512 of an 8B model in 4 bits: what a processor's vector units and a card's matrix units can do at most,
+# 16 GFLOP a token; matrix units of a server processor (AMX) are not used by llama.cpp's formats
+@pytest.mark.parametrize(
+    "name, tera",
+    [("cpu-xeon-8592plus", 36.0), ("cpu-xeon-6980p", 66.0), ("mi300x", 2615.0), ("h100-sxm", 1979.0)],
+)
+def test_llama_cpp_prompts_stay_within_the_units_that_it_uses(name: str, tera: float) -> None:
+    prompt = row(
+        hardware=name, engine="llama.cpp", engine_version="2025-06", weight_format="gguf-q4_k_m", metric="prefill_tok_s",
+        bits_per_weight="", output_tokens="0",
+    )  # fmt: skip
+    result = validate_rows([prompt])["rows"][0]
+    assert 0.02 < result["predicted"] * 16e9 / (tera * 1e12) < 0.25
