@@ -119,7 +119,7 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     index: dict[str, int] = {}
     present: list[str] = []
     techniques = knowledge.on_engine(situation.engine.slug)
-    kept = own_changes.kept(situation, knowledge)
+    kept, timeless = own_changes.kept(situation, knowledge), knowledge.timeless
     sized = {} if bool(baseline.fits[0]) else for_model.narrowed(techniques, situation, knowledge)
     if sized:
         techniques = {**techniques, **sized}
@@ -128,10 +128,11 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         able = traits.issuperset(knowledge.demands[slug])
         host = host_overrides(technique, baseline) if technique.requires.host_link and able else {}
         alone = kept.get((slug, able))
-        if host or alone is None or slug in sized:
+        if host or slug in sized or slug not in timeless:
             alone = own_changes.work_out(technique, situation, workload, host, able=able)
-            if not host and slug in knowledge.timeless and slug not in sized:
-                kept[slug, able] = alone
+        elif alone is None:
+            alone = own_changes.stable(technique, situation, workload, knowledge, able=able)
+            kept[slug, able] = alone
         if alone.key not in where:
             where[alone.key] = len(candidates)
             candidates.append(alone.changes)

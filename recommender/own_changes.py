@@ -46,6 +46,40 @@ def kept(situation: Situation, knowledge: Knowledge) -> dict[tuple[str, bool], A
     return found
 
 
+def stable(
+    technique: Technique,
+    situation: Situation,
+    workload: SimpleNamespace,
+    knowledge: Knowledge,
+    *,
+    able: bool,
+) -> Alone:
+    """`work_out` of a technique of the snapshot that neither workload nor model change, by the fields it touches.
+
+    Deployments that differ elsewhere share the result, so that few have to be worked out for a new combination.
+    """
+    pool: dict[tuple[Any, ...], tuple[Technique, Alone]] = knowledge.standing.setdefault("stable", {})
+    base = situation.base
+    key = (
+        id(technique),
+        able,
+        *[base.get(effect.field) for effect in technique.effects],
+        *[base.get(name) for name in LAYOUT],
+        *situation.overrides.items(),
+    )
+    found = pool.get(key)
+    if found is None:
+        if len(pool) >= KEPT_STABLE:
+            pool.clear()
+        # The technique is kept beside its changes, so that no other object gets its id.
+        found = pool[key] = (technique, work_out(technique, situation, workload, {}, able=able))
+    return found[1]
+
+
+LAYOUT = ("devices", "tensor_parallel", "pipeline_parallel")
+KEPT_STABLE = 50_000  # some 20 MB
+
+
 def of_device(device: Hardware, knowledge: Knowledge) -> dict[Any, Any]:
     """A place for what holds for a device in every question, to be filled."""
     return of_object(device, "devices", knowledge)

@@ -126,13 +126,17 @@ class Priced:
             for name, field in (("tpot_ms", "tpot_interval_s"), ("ttft_ms", "ttft_interval_s"))
         }
 
+    def interval(self, name: str, index: int) -> list[float]:
+        """The 80 % interval of `tpot_ms` or `ttft_ms` of one candidate."""
+        return [side[index] * 1e3 for side in self._intervals[name]]
+
     def full_body(self, index: int) -> dict[str, Any]:
         """The interface's estimate of one candidate with operators and assumptions."""
         return self.estimate.as_dict(index if self.count > 1 else None)
 
     def body(self, index: int) -> dict[str, Any]:
         """The interface's estimate of one candidate; operators and assumptions are the baseline's to show."""
-        intervals = {name: [side[index] * 1e3 for side in sides] for name, sides in self._intervals.items()}
+        intervals = {name: self.interval(name, index) for name in self._intervals}
         return {
             "fits": bool(self.listed("fits")[index]),
             "min_devices": _whole(self.listed("min_devices")[index]),

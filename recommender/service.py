@@ -209,11 +209,11 @@ def best_that_fits(best: Recommendation, items: Sequence[Recommendation], metric
 
 def confidence(assessments: Assessments) -> Json:
     """How far to trust the times: the cost model's own interval and what it rests on."""
-    body = assessments.priced.body(0).get("interval") or {}
-    low, high = body.get("tpot_ms") or (None, None)
+    priced = assessments.priced
+    low, high = priced.interval("tpot_ms", 0)
     width = None if not low or not high else (high / low) ** 0.5
     level = "unknown" if width is None else "high" if width < 1.2 else "medium" if width < 1.45 else "low"
-    return {"level": level, "factor": width, "basis": body.get("basis", "")}
+    return {"level": level, "factor": width, "basis": priced.estimate.interval_basis}
 
 
 def estimate(question: Question | Mapping[str, Any], knowledge: Knowledge | None = None) -> Json:
