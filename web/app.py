@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from kb.db import open_reader
 from kb.reader import Reader
-from web import backtested, errors, openapi
+from web import errors, openapi
+from web import warm as warming
 from web.assets import Assets
 from web.cache import ResponseCache
 from web.deps import Library
@@ -37,9 +38,9 @@ def create_app(
     library = Library(reader_factory or (lambda: open_reader(url)))
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stop = threading.Event()
-        worker = threading.Thread(target=backtested.warm, args=(library, stop), name="kb-warm", daemon=True)
+        worker = threading.Thread(target=warming.warm, args=(app, library, stop), name="kb-warm", daemon=True)
         if warm:
             worker.start()
         yield

@@ -60,22 +60,3 @@ def curve(library: Library, technique: str, question: Question) -> Item:
                 _curves.pop(next(iter(_curves)))
             _curves[key] = found
     return found
-
-
-def warm(library: Library, stop: threading.Event) -> None:
-    """Fills the memory before readers come: snapshot, measured rows, predictions of every technique."""
-    from web.validation import validated
-
-    snapshot = library.snapshot()
-    validated()
-    for technique, rows in sorted(snapshot.evidence_by_technique.items(), key=lambda pair: -len(pair[1])):
-        outcomes(library, technique, rows)
-        if stop.wait(0.02):  # leaves the processor to whoever asks meanwhile
-            return
-    from web.pages_technique import default_question
-
-    for item in snapshot.techniques:
-        if (item["data"] or {}).get("effects"):
-            curve(library, item["slug"], default_question(item))
-            if stop.wait(0.02):
-                return

@@ -12,14 +12,29 @@ from markupsafe import Markup, escape
 WIDE, NARROW = 540, 330
 
 
+RENAMED = {"cls": "class", "href_": "href"}
+SPECIAL = re.compile("[&<>\"']")
+
+
 def attributes(values: dict[str, Any]) -> str:
+    """Attributes as text; a drawing has hundreds, so that only what needs escaping is escaped.
+
+    >>> attributes({"x": 1.25, "cls": "a", "stroke_width": 3, "title": "a<b", "rx": None})
+    ' x="1.2" class="a" stroke-width="3" title="a&lt;b"'
+    """
     parts = []
     for name, value in values.items():
         if value is None or value is False:
             continue
-        name = {"cls": "class", "href_": "href"}.get(name, name.replace("_", "-"))
-        text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
-        parts.append(f' {name}="{escape(text)}"')
+        if name in RENAMED or "_" in name:
+            name = RENAMED.get(name) or name.replace("_", "-")
+        if isinstance(value, float):
+            text = f"{value:.1f}".removesuffix(".0")
+        else:
+            text = value if isinstance(value, str) else str(value)
+            if SPECIAL.search(text):
+                text = str(escape(text))
+        parts.append(f' {name}="{text}"')
     return "".join(parts)
 
 

@@ -1,0 +1,52 @@
+"""What the first reader after a start would wait for, done in the background as soon as the server is up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+from fastapi import FastAPI
+
+from web.backtested import curve, outcomes
+from web.deps import Library
+from web.render import environment
+
+PAUSE_S = 0.02  # between two steps: leaves the processor to whoever asks meanwhile
+logger = logging.getLogger("kb.web")
+
+
+def warm(app: FastAPI, library: Library, stop: threading.Event) -> None:
+    """Every step at most once, in the order in which readers would miss them; a fault here is no reader's fault."""
+    for step in steps(app, library):
+        try:
+            step()
+        except Exception:
+            logger.warning("could not prepare pages", exc_info=True)
+            return
+        if stop.wait(PAUSE_S):
+            return
+
+
+def steps(app: FastAPI, library: Library) -> Iterator[Callable[[], object]]:
+    """Data, templates, the example, the reference, then predictions for all measurements and published figures."""
+    from web.pages_answer import example_of
+    from web.pages_technique import default_question
+    from web.validation import validated
+
+    yield library.snapshot
+    yield library.knowledge
+    for name in environment().list_templates(["html"]):
+        yield lambda name=name: environment().get_template(name)  # type: ignore[misc]
+    yield lambda: example_of(library, library.version())
+    yield app.openapi
+    snapshot = library.snapshot()
+    by_size = sorted(snapshot.evidence_by_technique.items(), key=lambda pair: -len(pair[1]))
+    for technique, rows in by_size[:1]:  # the recommender's own tables, whichever technique asks first
+        yield lambda technique=technique, rows=rows: outcomes(library, technique, rows)  # type: ignore[misc]
+    yield validated
+    for technique, rows in by_size[1:]:
+        yield lambda technique=technique, rows=rows: outcomes(library, technique, rows)  # type: ignore[misc]
+    for item in snapshot.techniques:
+        if (item["data"] or {}).get("effects"):
+            yield lambda item=item: curve(library, item["slug"], default_question(item))  # type: ignore[misc]
