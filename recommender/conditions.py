@@ -14,6 +14,7 @@ from typing import Any
 
 from costmodel.errors import CostModelError
 from recommender.errors import RecommenderError
+from recommender.load_text import find_batch, find_lengths
 
 
 class Unpriced(RecommenderError):
@@ -65,6 +66,7 @@ SIZES: tuple[tuple[float, str], ...] = (
     (8, "llama-3.1-8b"),
     (13, "llama-2-13b"),
     (33, "llama-30b"),
+    (65, "llama-65b"),
     (70, "llama-2-70b"),
     (175, "opt-175b"),
 )
@@ -99,23 +101,6 @@ ERAS: tuple[tuple[str, float], ...] = (
 )
 # vLLM's issues and pull requests are numbered through: the last number of 2023, of mid-2024
 VLLM_NUMBERS: tuple[tuple[int, float], ...] = ((2330, 2023.9), (6000, 2024.3))
-
-# Mean lengths (prompt, answer) of data sets that sources name instead of lengths.
-DATASETS: tuple[tuple[str, int, int, str], ...] = (
-    (r"sharegpt", 161, 338, "vLLM paper, arXiv:2309.06180, figure 11"),
-    (r"alpaca", 19, 58, "vLLM paper, arXiv:2309.06180, figure 11"),
-    (r"gsm8k", 2366, 150, "LLMLingua, arXiv:2310.05736, table 1: full-shot prompt"),
-    (r"mt-?bench|5 tasks|spec-?bench|chat", 128, 256, "assumed: one question and its answer"),
-    (r"humaneval|code", 150, 200, "assumed"),
-    (r"cnn|daily", 800, 100, "assumed"),
-    (r"xsum|summar|longbench", 1000, 100, "assumed"),
-)
-
-# Serving tests keep this many requests in flight where the source states a moderate rate or a number of prompts;
-# one that says "high QPS", "burst" or "all at once" fills the engine (vLLM admits 256 sequences by default).
-SERVING_BATCH = 64
-SATURATED_BATCH = 256
-DEFAULT_LENGTHS = {"decode": (128, 256), "e2e": (512, 256), "prefill": (1024, 1), "serving": (512, 256)}
 
 
 def rebuild(row: Mapping[str, Any]) -> Conditions:
@@ -172,7 +157,12 @@ def bare(text: str) -> str:
 
 def find_device(row: Mapping[str, Any], assumed: list[str]) -> str:
     """The device's slug."""
-    text = bare(_text(row, "hardware"))
+    whole = _text(row, "hardware").replace("\N{MULTIPLICATION SIGN}", "x")
+    text = bare(whole)
+    text = re.sub(r"grace ?hopper", "GH200", re.sub(r"\bDGX-?1\b", "V100", text, flags=re.I), flags=re.I)
+    memory = re.search(r"\((\d+) ?gb?\b", whole, re.I)
+    if memory and not re.search(r"\d ?gb?\b|[+/,]", text, re.I):
+        text = f"{text} {memory[1]}GB"  # "A100 (40G)"
     if not text or re.search(r"not stated|\bgpu$|^gpus?\b|^nvidia$|^api$|state|simulat", text.lower()):
         assumed.append("hardware: A100-80GB")
         return "a100-80gb-sxm"
@@ -194,7 +184,9 @@ def device_spellings(texts: list[str]) -> list[str]:
     """What to look up: the text with fewer and fewer of its last words, then known other names."""
     found: list[str] = []
     for text in texts:
-        name = re.sub(r"^\d+\s*x\s*|\s+x\s*\d+$", "", text, flags=re.I)
+        name = re.sub(
+            r"^\d+\s*x\s*|(\s|(?<=\d))x\s*\d+$|^\d{1,3}\s+(?!gb?\b)(?=[a-z])|^laptop ", "", text, flags=re.I
+        )
         alias = next((slug for pattern, slug in DEVICE_ALIASES if re.search(pattern, name.lower())), None)
         words = name.split()
         found += [" ".join(words[:count]) for count in range(len(words), 0, -1)]
@@ -203,6 +195,13 @@ def device_spellings(texts: list[str]) -> list[str]:
 
 
 DEVICE_ALIASES: tuple[tuple[str, str], ...] = (
+    (r"p3\.|p3dn", "v100-32gb-sxm"),
+    (r"\bp4de", "a100-80gb-sxm"),
+    (r"\bp4d\b", "a100-40gb-sxm"),
+    (r"\bp5\.", "h100-sxm"),
+    (r"\bg5\b", "a10g"),
+    (r"\bg4dn", "t4"),
+    (r"nd ?a100|a2-(high|mega)gpu", "a100-40gb-sxm"),
     (r"orin", "jetson-agx-orin-64gb"),
     (r"^tpu( v4)?$", "tpu-v4"),
     (r"surface book 3", "cpu-x86-4c8t-avx2"),
@@ -241,7 +240,11 @@ def find_language_model(row: Mapping[str, Any], assumed: list[str]) -> str:
     whole = bare(_text(row, "model"))
     text = re.split(r"\s*(?:/|\+|,|;|\bversus\b|\bvs\b|\bwith\b|\bon\b)\s*", whole)[0].strip()
     text = re.sub(r"\s+(int4|int8|fp8|w2|w3|w4|w8)$", "", text, flags=re.I)
+    text = re.sub(r"(?<=b)\s*(-|to )\s*\d+(\.\d+)?[bk]\b.*$", "", text, flags=re.I)  # "13B-175B", "7B-32K"
     lowered = text.lower()
+    if lowered == "llama":
+        assumed.append("model: llama-7b")
+        return "llama-7b"
     words = text.split()
     spellings = [" ".join(words[:count]) for count in range(len(words), 0, -1)]
     plain = re.sub(r"[-_ ]?(chat|instruct|base|awq|gptq|hf)\b.*", "", text, flags=re.I)
@@ -255,6 +258,11 @@ def find_language_model(row: Mapping[str, Any], assumed: list[str]) -> str:
             return slug
     for spelling in spellings[1:]:
         slug = _model(spelling) if re.search(r"\d", spelling) else None
+        if slug:
+            return slug
+    for count in range(1, len(words)):  # "PowerInfer OPT-30B": the name stands last
+        rest = " ".join(words[count:])
+        slug = _model(rest) if re.search(r"[a-z].*\d", rest.lower()) else None
         if slug:
             return slug
     size = re.search(r"(\d+(?:\.\d+)?)\s*b\b", lowered)
@@ -337,80 +345,17 @@ def find_year(row: Mapping[str, Any]) -> float | None:
     return None
 
 
-def find_batch(row: Mapping[str, Any], assumed: list[str]) -> tuple[int, bool]:
-    """(batch, whether each side runs the largest that fits)."""
-    text = _text(row, "batch").strip().lower()
-    if re.fullmatch(r"\d+", text):
-        return max(1, int(text)), False
-    if text.startswith("max"):
-        return SERVING_BATCH, True
-    number = re.match(r"(\d+)\b(?!\s*(qps|req|tok|\w*\s*prompts))", text)
-    if number and not re.search(r"up to|sweep", text):
-        high = re.match(r"\d+\s*-\s*(\d+)", text)
-        if high:
-            assumed.append(f"batch: {number[1]} of {text!r}")
-        return max(1, int(number[1])), False
-    concurrency = re.search(r"concurrency\s*=?\s*(\d+)", text)
-    if concurrency:
-        return int(concurrency[1]), False
-    many = re.search(r"prompts|req|qps|burst|serving|slo|high|workload|offline|multi", text)
-    if many or _text(row, "level") == "serving":
-        single = re.search(r"\b(qps\s*=?\s*1|1 qps)\b", text)
-        full = re.search(r"high|burst|inf\b|all at once|overload|saturat", text)
-        batch = 1 if single else SATURATED_BATCH if full else SERVING_BATCH
-        assumed.append(f"batch: {batch}")
-        return batch, False
-    assumed.append("batch: 1")
-    return 1, False
-
-
-def find_lengths(row: Mapping[str, Any], assumed: list[str]) -> tuple[int, int]:
-    """(prompt tokens, answer tokens)."""
-    kind = {"prefill_speedup": "prefill", "ttft_reduction": "prefill", "decode_speedup": "decode"}.get(
-        _text(row, "metric"), "serving" if _text(row, "level") == "serving" else "e2e"
-    )
-    prompt, answer = DEFAULT_LENGTHS[kind]
-    texts = _text(row, "input_tokens").strip().lower(), _text(row, "output_tokens").strip().lower()
-    for pattern, mean_in, mean_out, source in DATASETS:
-        if re.search(pattern, texts[0]) or (not texts[0] and re.search(pattern, texts[1])):
-            prompt, answer = mean_in, mean_out
-            assumed.append(f"lengths: {mean_in} in, {mean_out} out ({source})")
-            break
-    named = any(item.startswith("lengths") for item in assumed)
-    found_in, found_out = None if named else first_length(texts[0]), first_length(texts[1])
-    if found_in is None and texts[0] == "short":
-        found_in = 16
-    if found_in is None and texts[0].startswith("long"):
-        found_in = 16384
-        assumed.append("input: 16384")
-    if found_in is None and not any(item.startswith(("lengths", "input")) for item in assumed):
-        assumed.append(f"input: {prompt}")
-    if found_out is None and kind != "prefill" and not any(item.startswith("lengths") for item in assumed):
-        assumed.append(f"output: {answer}")
-    return found_in if found_in is not None else prompt, found_out if found_out is not None else answer
-
-
-def first_length(text: str) -> int | None:
-    """512, 1k, 16k, "1200/2600" (the first), "up to 64k" (the largest named).
-
-    >>> first_length("1k"), first_length("1200/2600"), first_length("up to 64k"), first_length("ShareGPT")
-    (1024, 1200, 65536, None)
-    """
-    found = re.search(r"(\d+(?:\.\d+)?)\s*(k)?\b", text)
-    if not found or re.search(r"[a-z]\d|\d[a-jl-z]", text):
-        return None
-    value = float(found[1]) * (1024 if found[2] else 1)
-    return max(1, round(value))
-
-
 def find_count(row: Mapping[str, Any], assumed: list[str]) -> int:
     """How many devices."""
     text = _text(row, "n_devices").strip()
     if text.isdigit() and int(text) > 0:
         return int(text)
-    beside = re.search(r"(?:^|\s)(\d+)\s*x\s*\D|x\s*(\d+)\b", _text(row, "hardware"))
+    hardware = _text(row, "hardware").replace("\N{MULTIPLICATION SIGN}", "x")
+    beside = re.search(
+        r"(?:^|\s)(\d+)\s*x\s*\D|(?:\s|(?<=\d))x\s*(\d+)\b|^(\d{1,3})\s+(?!gb?\b)[a-z]", hardware.lower()
+    )
     if beside:
-        return int(beside[1] or beside[2])
+        return int(beside[1] or beside[2] or beside[3])
     if text:
         first = re.match(r"\d+", text)
         if first and int(first[0]) > 0:

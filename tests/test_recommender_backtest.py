@@ -8,8 +8,9 @@ import math
 import pytest
 
 from recommender.backtest import backtest, direction, predict_row, same_direction, spearman, summary
-from recommender.conditions import Unpriced, first_length, rebuild
+from recommender.conditions import Unpriced, rebuild
 from recommender.knowledge import Knowledge
+from recommender.load_text import find_batch, find_lengths, first_length
 from recommender.variants import baseline_format, variant_of, weight_bits
 from taxonomy.load import load_techniques
 
@@ -123,6 +124,65 @@ def test_variants_turn_knobs_that_exist(knowledge):
     assert variant_of({"config": "chain length 3"}, knowledge.techniques["awq"]).knobs == {}
     layout = variant_of({"config": "vLLM TP8 vs TP2"}, knowledge.techniques["tensor-parallel"])
     assert layout.baseline_devices == 2
+
+
+@pytest.mark.parametrize(
+    ("hardware", "slug", "devices"),
+    [
+        ("A100 (40G)", "a100-40gb-sxm", 1),
+        ("8\N{MULTIPLICATION SIGN}H100", "h100-sxm", 8),
+        ("H100x2", "h100-sxm", 2),
+        ("32 A100", "a100-80gb-sxm", 32),
+        ("2 x A10G", "a10g", 2),
+        ("RTX 4090 + i9", "rtx-4090", 1),
+        ("RTX 6000 Ada", "rtx-6000-ada", 1),
+        ("GTX 1080 Ti", "gtx-1080-ti", 1),
+        ("64 TPU v4", "tpu-v4", 64),
+        ("Grace Hopper", "gh200-96gb", 1),
+        ("AWS g5.xlarge", "a10g", 1),
+    ],
+)
+def test_devices_as_sources_print_them(hardware, slug, devices):
+    found = rebuild(row(hardware=hardware, n_devices=""))
+    assert (found.hardware, found.devices) == (slug, devices)
+
+
+@pytest.mark.parametrize(
+    ("model", "slug"),
+    [
+        ("Guanaco-65B", "llama-65b"),
+        ("PowerInfer OPT-30B", "opt-30b"),
+        ("OPT 13B-175B", "opt-13b"),
+        ("Yi-34B-200K", "yi-34b"),
+        ("LLaMA", "llama-7b"),
+        ("Llama-2-70B + Llama-2-7B draft", "llama-2-70b"),
+    ],
+)
+def test_models_as_sources_print_them(model, slug):
+    assert rebuild(row(model=model)).model == slug
+
+
+def test_batches_and_lengths_as_sources_print_them():
+    batches = {
+        "bs=8": (8, False),
+        "batch size 16": (16, False),
+        "4 (num_beams=4)": (4, False),
+        "32 concurrent users": (32, False),
+        "max_num_seqs=128": (128, False),
+        "5.5 req/s": (64, False),
+        "10 rps": (64, False),
+        "single request": (1, False),
+        "low load": (1, False),
+        "saturated": (256, False),
+        "inf": (256, False),
+        "memory-limited": (64, True),
+    }
+    assert {text: find_batch({"batch": text}, []) for text in batches} == batches
+    lengths = {"2,048": 2048, "1M": 1024**2, "5-shot MMLU": 512, "32K context": 32768, "Needle 32k": 32768}
+    assert {
+        text: find_lengths({"input_tokens": text, "metric": "e2e_speedup"}, [])[0] for text in lengths
+    } == lengths
+    assert find_lengths({"input_tokens": "2k/128", "metric": "e2e_speedup"}, []) == (2048, 128)
 
 
 def test_a_row_gets_a_prediction_or_a_reason(knowledge):
