@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+from costmodel.catalogue import all_models
 from costmodel.specs import Model
 from recommender import effects, text
 from recommender.device_rules import device_refusals
@@ -162,6 +164,15 @@ def applicability_refusals(technique: Technique, situation: Situation, knowledge
         found.append(
             Refusal(code, f"needs to undo rejected tokens; {situation.model.name} keeps a recurrent state.")
         )
+    if (
+        technique.mechanism == DRAFT_MODEL
+        and "mtp" in model_traits(situation.model)
+        and not has_small_sibling(situation.model)
+    ):
+        name = situation.model.name
+        found.append(
+            Refusal(code, f"no small model shares the vocabulary of {name}, which has a layer for it (MTP).")
+        )
     if need.min_devices > question.devices:
         found.append(Refusal(code, f"needs {need.min_devices} devices or more; {question.devices} is given."))
     if need.min_batch > question.batch:
@@ -173,6 +184,19 @@ def applicability_refusals(technique: Technique, situation: Situation, knowledge
     if need.request_rate and question.request_rate is None:
         found.append(Refusal(code, "pays off under a stream of requests; no --request-rate is given."))
     return found
+
+
+DRAFT_MODEL = "draft-and-verify"  # the mechanism of techniques that draft with a separate model
+DRAFT_SHARE = 0.3  # of the target's parameters, beyond which a draft costs more than it saves
+
+
+@lru_cache(maxsize=512)
+def has_small_sibling(model: Model) -> bool:
+    """Whether the catalogue has a much smaller model with the same vocabulary, which could draft for this one."""
+    return any(
+        other.vocab == model.vocab and other.total_params < DRAFT_SHARE * model.total_params
+        for other in all_models().values()
+    )
 
 
 def _lacking(trait: str, model: Model) -> str:

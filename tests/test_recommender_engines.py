@@ -64,3 +64,13 @@ def test_fit_says_where_the_interval_reaches_beyond_the_target():
     assert {option["sure"] for option in found["options"]} == {True, False}
     for option in found["options"]:
         assert option["sure"] == (option["tpot_interval_ms"][1] <= 50), option["hardware"]
+
+
+def test_a_draft_needs_a_small_model_with_the_same_vocabulary():
+    """DeepSeek-V3 is published with a prediction layer and without a small sibling; Llama-3.1-70B has several."""
+    from costmodel.catalogue import find_model
+    from recommender.rules import has_small_sibling
+
+    assert not has_small_sibling(find_model("deepseek-v3").spec)
+    assert has_small_sibling(find_model("llama-3.1-70b").spec)
+    assert has_small_sibling(find_model("qwen3-235b").spec)
