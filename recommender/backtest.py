@@ -185,7 +185,8 @@ def ratio_of(
     priced = price(situation, [before, after], workload=workload)
     if found.batch_is_maximum or (metric == "throughput" and not bool(priced.fits.all())):
         # Each side runs as many sequences as its memory holds.
-        most = [min(max(1.0, priced.at("max_batch", i)), LARGEST_BATCH) for i in (0, 1)]
+        admitted = math.inf if found.memory_bound else LARGEST_BATCH
+        most = [min(max(1.0, priced.at("max_batch", i)), admitted) for i in (0, 1)]
         if found.batch_is_maximum or most[0] < found.batch:
             batch = np.array(
                 [min(value, found.batch) if not found.batch_is_maximum else value for value in most]

@@ -14,7 +14,7 @@ from typing import Any
 
 from costmodel.errors import CostModelError
 from recommender.errors import RecommenderError
-from recommender.load_text import find_batch, find_lengths
+from recommender.load_text import find_batch, find_lengths, states_full_memory
 
 
 class Unpriced(RecommenderError):
@@ -37,6 +37,9 @@ class Conditions:
     batch: int = 1
     baseline_batch: int | None = None  # where the baseline ran another one
     batch_is_maximum: bool = False
+    memory_bound: bool = (
+        False  # the source says that memory ran out: it bounds the batch, not what the engine admits
+    )
     input_tokens: int = 512
     output_tokens: int = 256
     assumed: list[str] = field(default_factory=list)
@@ -128,6 +131,7 @@ def rebuild(row: Mapping[str, Any]) -> Conditions:
         batch=batch,
         baseline_batch=int(pair[2]) if pair else None,
         batch_is_maximum=maximum,
+        memory_bound=maximum and states_full_memory(row),
         input_tokens=prompt,
         output_tokens=answer,
         assumed=assumed,

@@ -37,6 +37,15 @@ def _text(row: Mapping[str, Any], *names: str) -> str:
     return " ".join(str(row.get(name) or "") for name in names)
 
 
+def states_full_memory(row: Mapping[str, Any]) -> bool:
+    """Whether the source says that memory ran out, so that each side runs what its cache holds.
+
+    >>> states_full_memory({"batch": "burst", "notes": "BF16 baseline exhausts KV pool"})
+    True
+    """
+    return bool(re.search(_FILLED, _text(row, "batch", "notes", "config").lower()))
+
+
 def find_batch(row: Mapping[str, Any], assumed: list[str]) -> tuple[int, bool]:
     """(batch, whether each side runs the largest that fits).
 
@@ -68,8 +77,7 @@ def find_batch(row: Mapping[str, Any], assumed: list[str]) -> tuple[int, bool]:
         return 1, False
     if re.search(_SATURATED, text):
         assumed.append(f"batch: {SATURATED_BATCH}")
-        # Where the source says that the cache ran out, memory bounds each side, not what the engine admits.
-        return SATURATED_BATCH, bool(re.search(_FILLED, _text(row, "notes", "config").lower()))
+        return SATURATED_BATCH, states_full_memory(row)
     many = re.search(rf"{_RATE}|serving|slo|workload|offline|online|multi|poisson|large", text)
     if many or _text(row, "level") == "serving":
         assumed.append(f"batch: {SERVING_BATCH}")

@@ -185,6 +185,17 @@ def test_batches_and_lengths_as_sources_print_them():
     assert find_lengths({"input_tokens": "2k/128", "metric": "e2e_speedup"}, []) == (2048, 128)
 
 
+def test_a_cache_that_ran_out_bounds_the_batch(knowledge):
+    """Half the cache's bytes then means more sequences at once; where it did not run out there is little to gain."""
+    burst = {
+        "technique": "fp8-kv", "metric": "throughput_gain", "level": "serving", "batch": "burst", "model": "Llama-3.3-70B",
+        "hardware": "H100", "n_devices": "4", "baseline": "vLLM BF16 KV", "config": "FP8 KV",
+    }  # fmt: skip
+    plain = predict_row(row(**burst), knowledge)["predicted"]
+    full = predict_row(row(**burst, notes="baseline exhausts KV pool"), knowledge)["predicted"]
+    assert 1.0 < plain < 1.1 < full < 2.0
+
+
 def test_a_row_gets_a_prediction_or_a_reason(knowledge):
     assert predict_row(row(), knowledge)["predicted"] > 1.5
     for fields in (
