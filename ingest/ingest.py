@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from ingest.errors import FetchError, IngestError, UnreadableSource
 from ingest.identifiers import identify
-from ingest.literature import Report, SourceInfo, ingest_records
+from ingest.literature import MAX_LISTED, Report, SourceInfo, ingest_records
 from ingest.records import BrokenRecord, Item, Listing
 from ingest.references import Reference
 from ingest.sources.detect import open_source
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ingest.http import Http
 
 PREFIXES = ("doi", "arxiv", "openalex", "s2", "crossref")
-MAX_LISTED = 1000  # broken records named one by one; more are counted
 MAX_PREVIEW = 50  # references that a dry run shows as they were read
 MAX_LISTINGS = 50  # reference lists of a file of many works that are read as citations
 BLOCK_BYTES = 1 << 20
@@ -48,9 +47,10 @@ class Outcome:
     def add(self, name: str, kind: str, part: Report) -> None:
         for key in ("read", "new", "matched", "merged", "proposed", "known"):
             setattr(self.report, key, getattr(self.report, key) + getattr(part, key))
-        self.report.works += part.works
+        self.report.works += part.works[: MAX_LISTED - len(self.report.works)]
         for one in part.unresolved:
             self.unresolved(name, **one)
+        self.hidden += part.unlisted
         self.sources.append(
             {"source": name, "kind": kind, "read": part.read, "new": part.new, "known": part.known}
         )
@@ -94,10 +94,9 @@ def ingest(
     if dry_run:
         session.rollback()
     elif outcome.sources:
-        from kb.search_index import update, update_new
+        from kb.search_index import update_new
 
-        update(session, outcome.report.works)
-        update_new(session)
+        update_new(session)  # what else is missing there, from an import that an older version was killed in
         session.commit()
     return outcome
 
@@ -263,6 +262,11 @@ def store(
     """Stores in batches. A dry run keeps all of it in one transaction, which `ingest` rolls back at the end."""
     if dry_run:
         references = watched(references, outcome.preview)
+    else:
+        from kb.search_index import update
+
+        # Each batch brings its own documents, in its transaction: no list of works grows with the file.
+        options["changed"] = lambda works: update(session, works)
     part = ingest_records(session, source, references, commit=not dry_run, **options)
     outcome.add(name, source.kind, part)
 

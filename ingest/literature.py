@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
@@ -29,7 +28,9 @@ if TYPE_CHECKING:
     from sqlmodel import Session
 
 BATCH = 8000
+BATCH_CHARACTERS = 8_000_000  # of abstracts in one batch: each is held several times while it is written
 SUBJECT = "subject"
+MAX_LISTED = 1000  # records and works that a report names; a file of any size is read in the same memory
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,9 @@ class Report:
     merged: int = 0  # works united by what the new records say
     proposed: int = 0  # possible duplicates that wait for a person
     known: int = 0  # of the matched: records that an earlier import of the same content had stored
-    unresolved: list[dict[str, Any]] = field(default_factory=list)
-    works: list[int] = field(default_factory=list)  # rows made or changed, for the search index
+    unresolved: list[dict[str, Any]] = field(default_factory=list)  # the first MAX_LISTED of them
+    unlisted: int = 0  # how many more
+    works: list[int] = field(default_factory=list)  # rows made or changed, the first MAX_LISTED of them
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -82,13 +84,14 @@ def ingest_records(
     commit: bool = True,
     proposals: bool = True,
     batch: int = BATCH,
+    changed: Callable[[list[int]], None] = lambda _works: None,
 ) -> Report:
     """Stores references and finds the work of each; `subject` is the paper whose reference list they are.
 
     The subject is registered as a survey unless `survey` is False, as for any paper that a provider describes.
 
     With `commit`, each batch is a transaction of its own; with `dry_run` nothing is kept. The caller commits
-    otherwise.
+    otherwise. `changed` is told the works that a batch made or changed, within its transaction.
     """
     report = Report()
     connection = session.connection()
@@ -97,6 +100,7 @@ def ingest_records(
     importer = Importer(source_id, slug, source, origin, load_decisions(connection), proposals)
     if subject is not None:
         importer.citing = importer.store(session, [replace(subject, key=SUBJECT)], 0, Report())[0]
+        changed(importer.works)
         if survey:
             add_survey(connection, slug, importer.citing, source)
     position = 1
@@ -104,6 +108,8 @@ def ingest_records(
         report.read += len(chunk)
         with collector_paused():
             importer.store(session, chunk, position, report)
+        changed(importer.works)
+        report.works += importer.works[: MAX_LISTED - len(report.works)]
         position += len(chunk)
         if commit and not dry_run:
             session.commit()
@@ -130,8 +136,16 @@ def collector_paused() -> Iterator[None]:
 
 
 def chunks(references: Iterable[Reference], size: int) -> Iterator[list[Reference]]:
-    iterator = iter(references)
-    while chunk := list(islice(iterator, size)):
+    """Batches of `size` references, of fewer where their abstracts are long."""
+    chunk: list[Reference] = []
+    characters = 0
+    for one in references:
+        chunk.append(one)
+        characters += len(one.abstract)
+        if len(chunk) >= size or characters >= BATCH_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
         yield chunk
 
 
@@ -146,6 +160,7 @@ class Importer:
     decisions: Decisions
     proposals: bool = True
     citing: int | None = None  # the subject's record
+    works: list[int] = field(default_factory=list)  # made or changed by the last batch
 
     def store(
         self, session: Session, references: Sequence[Reference], position: int, report: Report
@@ -155,7 +170,14 @@ class Importer:
         ids = Ids(connection)
         found, fresh = self.place(connection, ids, references, position)
         report.known += len(references) - len(fresh)
-        report.unresolved += [unresolved(record) for record in fresh if not said_anything(record.reference)]
+        self.works = []
+        for record in fresh:
+            if said_anything(record.reference):
+                continue
+            if len(report.unresolved) < MAX_LISTED:
+                report.unresolved.append(unresolved(record))
+            else:
+                report.unlisted += 1
         if not fresh:
             return found
         plan = resolve_batch(connection, ids, fresh, self.decisions, self.origin)
@@ -174,7 +196,9 @@ class Importer:
             count_surveys(connection, plan.touched)
         report.new += len(plan.created)
         report.merged += len(plan.absorbed)
-        report.works += [*plan.created, *(plan.updated.keys() - plan.absorbed.keys())]
+        # Absorbed works, too: what is written about them elsewhere has to go; and cited ones have a new citation.
+        cited = plan.touched if self.citing is not None else ()
+        self.works = sorted({*plan.created, *plan.updated, *plan.absorbed, *cited})
         if self.proposals:
             report.proposed += propose(connection, ids, sorted({*plan.created, *plan.updated}), self.origin)
         return found
