@@ -37,6 +37,21 @@ LEVELS = ("e2e", "serving", "capacity", "user report", "cost")
 LARGEST_BATCH = 256  # engines admit no more sequences at once by default (vLLM: max_num_seqs 256)
 NEUTRAL = 0.05  # gains within 5 % of 1 have no direction
 CLOSE = 1.25
+# Since when vLLM splits long prompts by default: its V1, announced in January 2025 (blog.vllm.ai, 2025-01-27).
+CHUNKED_SINCE = {"vllm": 2025.0}
+# What an engine was like without what it does today; a reported gain of such a practice is over an engine that lacked it.
+# The share of cache memory that went unused before paging: vLLM paper, arXiv:2309.06180, figure 2 (20 to 38 % used).
+LACKING: Fields = {
+    "attention_kernel": "eager",
+    "fused_operators": False,
+    "cuda_graphs": False,
+    "continuous_batching": False,
+    "chunk_tokens": 0.0,
+    "prefix_cache": False,
+    "weight_kernel": "naive",
+    "kv_waste_share": 0.7,
+}
+LESS_SPLIT = {"split": "flash", "flash": "eager"}
 
 
 def backtest(rows: Iterable[Mapping[str, Any]], knowledge: Knowledge) -> Json:
@@ -131,7 +146,28 @@ def situation_of(found: conditions.Conditions, variant: variants.Variant) -> Sit
     engine = situation.engine
     if found.engine_year and not engine.year:
         engine = replace(engine, year=found.engine_year)
-    return replace(situation, engine=engine, base={**situation.base, **variant.baseline})
+    base = dict(situation.base)
+    if found.engine_year and found.engine_year < CHUNKED_SINCE.get(found.engine, 0.0):
+        base["chunk_tokens"] = 0.0
+    return replace(situation, engine=engine, base={**base, **variant.baseline})
+
+
+def without(technique: Technique, base: Fields, stated: Fields) -> Fields:
+    """The engine before it had the technique, where its default of today is what the technique brings.
+
+    Empty where the baseline's own text names a field of the technique: it had it then, in another form.
+    """
+    touched = {effect.field for effect in technique.effects}
+    if touched & set(stated):
+        return {}
+    lacked: Fields = {}
+    for name in sorted(touched):
+        now = base.get(name)
+        if name == "decode_attention_kernel":
+            lacked[name] = LESS_SPLIT.get(str(now), now)
+        elif name in LACKING and now not in (None, 0.0):
+            lacked[name] = LACKING[name]
+    return {name: value for name, value in lacked.items() if value != base.get(name)}
 
 
 def deployments_of(
@@ -157,6 +193,11 @@ def deployments_of(
         workload=situation.formula_workload,
         overrides=variant.knobs,
     )
+    if not after or effects.is_covered(after, base):
+        lacked = without(technique, base, variant.baseline)
+        if lacked:
+            before |= lacked
+            after = {**{name: base[name] for name in lacked}, **after}
     if situation.engine.layout == "layer" and variant.baseline_devices:
         # Such an engine splits by layers whatever the figure calls it.
         after = {name: value for name, value in after.items() if not name.endswith("_parallel")}
