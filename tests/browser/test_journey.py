@@ -87,41 +87,36 @@ def test_theme_is_remembered(visit):
     assert watch.console == []
 
 
-def test_first_view_paints_early_and_does_not_shift(visit):
+def test_first_view_is_small_and_does_not_shift(visit):
+    """Its time is a benchmark's matter (benchmarks/web.py --chromium): machines differ, sizes and shifts do not."""
     page, _ = visit()
     script = """() => new Promise((resolve) => {
       let shift = 0;
       new PerformanceObserver((list) => { for (const one of list.getEntries()) shift += one.value; }).observe({type: "layout-shift", buffered: true});
       setTimeout(() => resolve({
         shift,
-        paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
         requests: performance.getEntriesByType("resource").length + 1,
         bytes: performance.getEntriesByType("resource").reduce((sum, one) => sum + one.encodedBodySize, performance.getEntriesByType("navigation")[0].encodedBodySize),
+        html: performance.getEntriesByType("navigation")[0].encodedBodySize,
         nodes: document.querySelectorAll("*").length,
       }), 300);
     })"""
-    fastest = []
-    # A page of one line, measured alike, says how fast this machine paints at the moment; 60 ms is usual.
-    usual = []
-    for _ in range(5):
-        page.goto("/api/v1/health")
-        usual.append(page.evaluate(script)["paint"])
-    slow = max(0.0, sorted(usual)[2] - 60)
     for path in (
+        "/",
         "/recommend?hardware=rtx-3090&model=llama-2-70b",
+        "/recommend?hardware=a100-80gb-sxm&model=llama-3.1-8b&batch=64&objective=throughput",
         "/techniques",
         "/papers",
         "/techniques/awq",
         "/graph",
+        "/validation",
+        "/validation/gains",
+        "/search?q=kv+cache",
+        "/compare?ids=awq,gptq,smoothquant",
+        "/levels",
     ):
-        page.goto(path)  # the answer is made once; a reader who opens the link finds it ready
-        paints = []
-        for _ in range(3):
-            page.goto(path)
-            seen = page.evaluate(script)
-            assert seen["shift"] == 0, path
-            assert seen["requests"] <= 4 and seen["bytes"] <= 60_000, f"{path}: {seen}"
-            assert seen["nodes"] <= 1_500, f"{path}: {seen['nodes']} nodes"
-            paints.append(seen["paint"])
-        fastest.append(min(paints))
-    assert sorted(fastest)[len(fastest) // 2] <= 250 + 3 * slow, (fastest, usual)
+        page.goto(path)
+        seen = page.evaluate(script)
+        assert seen["shift"] == 0, path
+        assert seen["requests"] <= 4 and seen["bytes"] <= 60_000 and seen["html"] <= 25_000, f"{path}: {seen}"
+        assert seen["nodes"] <= 1_500, f"{path}: {seen['nodes']} nodes"
