@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -115,7 +116,13 @@ def predict(row: Mapping[str, Any], knowledge: Knowledge) -> tuple[float, list[s
     technique = knowledge.techniques[slug]
     if not technique.effects:
         raise Unpriced(technique.no_effect_reason or "the technique declares no effect")
+    if re.search(r"\b(gpus?|devices?) count\b", f"{row.get('baseline')} {row.get('config')}".lower()):
+        raise Unpriced("a ratio of device counts, not of batches or speeds")
     found = rebuild(row)
+    if technique.slug in reuse_of_prefixes(knowledge) and found.cache_hit_rate is None:
+        raise Unpriced(
+            "the source prints no share of tokens that are found in the cache, and the gain hangs on it"
+        )
     variant = variants.variant_of(row, technique)
     situation = situation_of(found, variant)
     lacking = sorted(set(knowledge.demands[slug]) - model_traits(situation.model))
@@ -130,6 +137,15 @@ def predict(row: Mapping[str, Any], knowledge: Knowledge) -> tuple[float, list[s
     return ratio_of(situation, before, after, metric, found, other), found.assumed
 
 
+def reuse_of_prefixes(knowledge: Knowledge) -> frozenset[str]:
+    """Techniques that do nothing but keep what earlier requests computed."""
+    return frozenset(
+        slug
+        for slug, technique in knowledge.techniques.items()
+        if {effect.field for effect in technique.effects} == {"prefix_cache"}
+    )
+
+
 def situation_of(found: conditions.Conditions, variant: variants.Variant) -> Situation:
     """The rebuilt scenario, as the recommender would see it."""
     question = Question(
@@ -140,6 +156,7 @@ def situation_of(found: conditions.Conditions, variant: variants.Variant) -> Sit
         batch=found.batch,
         input_tokens=found.input_tokens,
         output_tokens=found.output_tokens,
+        cache_hit_rate=found.cache_hit_rate or 0.0,
         engine=found.engine,
     )
     situation = resolve(question, Knowledge(techniques={}), any_engine=True)

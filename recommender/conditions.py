@@ -42,6 +42,7 @@ class Conditions:
     )
     input_tokens: int = 512
     output_tokens: int = 256
+    cache_hit_rate: float | None = None  # share of prompt tokens found in a cache, where printed
     assumed: list[str] = field(default_factory=list)
 
 
@@ -134,6 +135,7 @@ def rebuild(row: Mapping[str, Any]) -> Conditions:
         memory_bound=maximum and states_full_memory(row),
         input_tokens=prompt,
         output_tokens=answer,
+        cache_hit_rate=bounded_hit_rate(find_hit_rate(row), prompt),
         assumed=assumed,
     )
 
@@ -347,6 +349,38 @@ def find_year(row: Mapping[str, Any]) -> float | None:
     if numbered:
         return next((year for last, year in VLLM_NUMBERS if int(numbered[1]) <= last), None)
     return None
+
+
+# Caches keep whole blocks, and the last one is computed anew for its next token (docs.vllm.ai/en/latest/design,
+# prefix caching; 16 tokens a block by default).
+BLOCK_TOKENS = 16
+
+
+def bounded_hit_rate(rate: float | None, prompt: int) -> float | None:
+    """What of a stated hit rate a prompt can have: its last block is always computed.
+
+    >>> bounded_hit_rate(1.0, 512), bounded_hit_rate(0.5, 512), bounded_hit_rate(None, 512)
+    (0.96875, 0.5, None)
+    """
+    return None if rate is None else min(rate, max(0.0, 1.0 - BLOCK_TOKENS / prompt))
+
+
+def find_hit_rate(row: Mapping[str, Any]) -> float | None:
+    """The share of prompt tokens that a cache holds, where the source prints one.
+
+    >>> find_hit_rate({"config": "66.5% hit rate"}), find_hit_rate({"notes": "hit rate 0.8"}), find_hit_rate({})
+    (0.665, 0.8, None)
+    """
+    text = _text(row, "input_tokens", "batch", "config", "notes").lower()
+    found = re.search(
+        r"(\d+(?:\.\d+)?) ?%(?: \w+)? (?:hits?|hit[- ]rate|shared|reused?)\b"
+        r"|(?:hit[- ]rate|hit[- ]ratio|shared prefix|reuse)\s*(?:of|=|:)?\s*(\d+(?:\.\d+)?) ?(%)?",
+        text,
+    )
+    if not found:
+        return None
+    share = float(found[1] or found[2]) / (100.0 if found[1] or found[3] else 1.0)
+    return share if share <= 1.0 else None
 
 
 def find_count(row: Mapping[str, Any], assumed: list[str]) -> int:

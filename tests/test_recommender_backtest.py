@@ -218,6 +218,18 @@ def test_a_practice_of_today_is_set_beside_an_engine_that_lacked_it(knowledge):
     assert "already works this way" in predict_row(kernels, knowledge)["reason"]
 
 
+def test_reuse_of_prefixes_hangs_on_the_hit_rate(knowledge):
+    base = {"technique": "prefix-caching", "metric": "throughput_gain", "level": "serving", "batch": "16"}
+    half, none = (predict_row(row(**base, config=f"{share}% hit rate"), knowledge) for share in ("50", "0"))
+    assert half["predicted"] > none["predicted"] == 1.0
+    assert "share of tokens" in predict_row(row(**base, config="shared prompts"), knowledge)["reason"]
+
+
+def test_a_count_of_devices_is_no_batch(knowledge):
+    counts = row(metric="max_batch_gain", level="capacity", baseline="FP16 GPU count", config="5 GPUs -> 1")
+    assert "device counts" in predict_row(counts, knowledge)["reason"]
+
+
 def test_a_row_gets_a_prediction_or_a_reason(knowledge):
     assert predict_row(row(), knowledge)["predicted"] > 1.5
     for fields in (
