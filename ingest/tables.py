@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
 IN_LIST = 500  # values per IN list where the database has no json_each
-CACHE_KIB = 256 * 1024
+CACHE_KIB = 128 * 1024
 LOCK = 0x6B62  # Postgres: one importer at a time hands out row ids
 TABLES = {
     "source": tables.Source,

@@ -110,7 +110,17 @@ def make_engine(url: str) -> Engine:
     from sqlalchemy.pool import StaticPool
 
     if not url.startswith("sqlite"):
-        return create_engine(url)
+        # The driver that the extra installs; SQLAlchemy's own choice is the one before it.
+        if url.startswith("postgresql://"):
+            url = "postgresql+psycopg" + url.removeprefix("postgresql")
+        try:
+            return create_engine(url)
+        except ModuleNotFoundError as error:
+            raise DatabaseError(
+                f"the database driver {error.name} is not installed",
+                hint="install it; for PostgreSQL: pip install 'kb-inference[postgresql]'",
+                field="db",
+            ) from error
     options: dict[str, Any] = {"connect_args": {"timeout": BUSY_TIMEOUT_S, "check_same_thread": False}}
     if sqlite_path(url) is None:
         options["poolclass"] = StaticPool  # an in-memory database lives as long as its one connection

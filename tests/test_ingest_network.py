@@ -133,3 +133,13 @@ def test_the_command_says_so_and_ends_with_2(database, source):
     )  # fmt: skip
     assert done.returncode == 2 and done.stdout == ""
     assert "no network" in done.stderr and "kb ingest FILE" in done.stderr and "identifier" not in done.stderr
+
+
+def test_a_database_without_its_driver_is_said_in_one_line(monkeypatch):
+    from kb.db import make_engine
+    from kb.errors import DatabaseError
+
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(DatabaseError, match="driver psycopg is not installed") as caught:
+        make_engine("postgresql://nobody@127.0.0.1:1/kb")
+    assert "[postgresql]" in caught.value.hint
