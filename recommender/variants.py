@@ -14,6 +14,7 @@ from typing import Any
 from costmodel.errors import CostModelError
 from costmodel.formats import Format, all_formats, find_format
 from recommender.effects import Fields
+from recommender.load_text import first_length
 from taxonomy.model import Technique
 
 
@@ -32,6 +33,8 @@ class Variant:
 # Width of plainly quantized weights → a format of the catalogue.
 WEIGHT_FORMATS = {1: "binary", 2: "int2", 3: "gptq-3bit-g128", 4: "int4", 6: "fp6-llm", 8: "int8"}
 KV_FORMATS = {2: "kivi-2bit", 3: "kvquant-3bit", 4: "kv-int4", 8: "kv-int8"}
+# From such prompts on nobody stores the scores: 32 heads of 32768 by 32768 in 16 bits are 69 GB.
+FUSED_FROM_TOKENS = 32768
 GGUF = re.compile(r"\b(i?q\d_(?:k_[sml]|k|0|1|xs|xxs|s|m|nl))\b", re.I)
 
 
@@ -47,7 +50,13 @@ def variant_of(row: Mapping[str, Any], technique: Technique) -> Variant:
     _drafts(config, model, knobs, found)
     _shares(config, knobs, found)
     _layout(config, baseline, touched, found)
-    if re.search(r"flash ?-?attention", config.lower()) and "attention_kernel" not in touched:
+    long_prompt = (first_length(str(row.get("input_tokens") or "")) or 0) >= FUSED_FROM_TOKENS
+    if "attention_kernel" not in touched and (
+        long_prompt or re.search(r"flash ?-?attention|\bfa-?[23]?\b|sdpa", baseline.lower())
+    ):
+        # Fused on both sides: the baseline says so, or its scores would not fit the device otherwise.
+        found.baseline["attention_kernel"] = "flash"
+    elif re.search(r"flash ?-?attention", config.lower()) and "attention_kernel" not in touched:
         # The figure is of a system that also brings fused attention; its baseline had none.
         found.baseline["attention_kernel"] = "eager"
         found.fields["attention_kernel"] = "flash"

@@ -225,6 +225,16 @@ def test_reuse_of_prefixes_hangs_on_the_hit_rate(knowledge):
     assert "share of tokens" in predict_row(row(**base, config="shared prompts"), knowledge)["reason"]
 
 
+def test_sparse_prefill_is_set_beside_fused_attention(knowledge):
+    """MInference, arXiv:2407.02490: sparse prefill gains more the longer the prompt."""
+    base = {"technique": "minference", "metric": "ttft_reduction", "model": "Llama-3-8B", "config": ""}
+    gains = [
+        predict_row(row(**base, baseline=baseline, input_tokens=prompt), knowledge)["predicted"]
+        for baseline, prompt in (("FlashAttention-2", "16384"), ("dense", "100k"), ("dense", "1M"))
+    ]
+    assert 1.05 < gains[0] < gains[1] < gains[2] and gains[1] > 1.5
+
+
 def test_a_count_of_devices_is_no_batch(knowledge):
     counts = row(metric="max_batch_gain", level="capacity", baseline="FP16 GPU count", config="5 GPUs -> 1")
     assert "device counts" in predict_row(counts, knowledge)["reason"]
