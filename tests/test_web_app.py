@@ -251,6 +251,18 @@ def test_a_wrong_number_can_be_reported_without_any_request(web, path, command):
     assert 'data-copy="report"' in body and "mailto:" not in body
 
 
+@pytest.mark.parametrize(
+    "name", ["type", "level", "bottleneck", "phase", "training", "survey", "kind", "role"]
+)
+def test_search_refuses_a_filter_that_nothing_has(web, name):
+    """As the lists do; within the words of a search it stays a note."""
+    answer = web.get("/api/v1/search", params={"q": "attention", name: "no such"})
+    assert answer.status_code == 404 and answer.json()["error"]["field"] == name
+    assert answer.json()["error"]["hint"].startswith(("known: ", "did you mean"))
+    said = web.get("/api/v1/search", params={"q": f'attention {name}:"no such"'})
+    assert said.status_code == 200 and any(note.startswith(f"no {name} ") for note in said.json()["notes"])
+
+
 def test_sweep_streams_one_row_per_combination(web):
     body = {
         "hardware": "rtx-3090",

@@ -380,6 +380,12 @@ def search(
         offset=store.decode_cursor(cursor),
         facets=facets,
     )
+    for name, values in given.items():
+        for value in values or ():
+            for note in found["notes"]:
+                said, _, hint = note.partition("; ")
+                if said == f"no {name} {str(value).replace(chr(34), ' ').strip()!r}":
+                    raise InvalidQuery(said, hint=hint, field=name)
     return listed(request, found)
 
 
