@@ -125,24 +125,29 @@ def bound_faults(assessments: Assessments) -> list[str]:
         if not changes:
             continue
         tokens = float(changes.get("tokens_per_step", 1.0))
+        # At a given rate a faster step leaves fewer requests in flight, which speeds up the step again.
+        fewer = max(priced.at("sequences", 0) / priced.at("sequences", item.index), 1.0)
         tpot = gain["tpot"]
         if (
             "tokens_per_step" in changes
             and not drafts
             and tpot is not None
             and set(changes) <= DRAFT_FIELDS
-            and tpot > tokens * 1.1
+            and tpot > tokens * fewer * 1.1
         ):
             found.append(f"{slug}: {tpot:.2f}x per token from {tokens:.2f} tokens per step")
         if wide and set(changes) <= {"weight_format", "weight_kernel"} and item.index:
             # Where the products wait for memory they gain at most what their bytes shrink by (embeddings apart).
             old, new = (priced.terms("decode", i).get("linear", 0.0) for i in (0, item.index))
             ratio = 16.0 / weight_bits(changes.get("weight_format", "fp16"))
-            if not priced.is_compute_bound("decode", "linear", 0) and old > new * max(ratio, 1.0) * SLACK:
+            if (
+                not priced.is_compute_bound("decode", "linear", 0)
+                and old > new * max(ratio, 1.0) * fewer * SLACK
+            ):
                 found.append(f"{slug}: products {old / new:.2f}x faster from {ratio:.2f}x fewer bits")
         if set(changes) == {"kv_format"} and tpot is not None:
             before, after = priced.at("kv_cache_bytes", 0), priced.at("kv_cache_bytes", item.index)
-            if after > 0 and tpot > max(before / after, 1.0) * SLACK:
+            if after > 0 and tpot > max(before / after, 1.0) * fewer * SLACK:
                 found.append(f"{slug}: {tpot:.2f}x per token from {before / after:.2f}x fewer cache bytes")
     return found
 
