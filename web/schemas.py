@@ -150,7 +150,12 @@ def query_parameters(fields: tuple[str, ...]) -> list[dict[str, Any]]:
             key: value for key, value in field_schema(name).items() if key not in ("description", "examples")
         }
         if name == "using":
-            schema = {"type": "string", "description": "comma-separated slugs"}
+            schema = {
+                "type": "string",
+                "description": "comma-separated slugs",
+                "maxLength": 4096,
+                "pattern": TEXT_PATTERN,
+            }
         if schema.get("default") is None:
             schema.pop("default", None)
         entry: dict[str, Any] = {

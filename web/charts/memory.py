@@ -62,6 +62,7 @@ def memory_chart(rows: Sequence[MemoryRow], ident: str = "mem") -> Chart:
         x = Scale(0, high, left, width - right)
         bottom = top + step * len(rows)
         out = [hatch(f"{name}-h", "k2")]
+        verdicts = []  # on top of the line of the capacity, which runs through some of them
         for value in x_ticks(high, 3 if width < 400 else 4):
             out += [
                 line(x(value * GB), top - 6, x(value * GB), bottom, "gr"),
@@ -85,7 +86,8 @@ def memory_chart(rows: Sequence[MemoryRow], ident: str = "mem") -> Chart:
                 ]
             if row.total > high:
                 out.append(line(x(high) - 5, y - 2, x(high) - 9, y + 20, "ki w2 nf"))
-            out.append(text(x(min(row.total, high)) + 6, y + 14, row.verdict, "fok" if row.fits else "fbad"))
+            verdict = "fok halo" if row.fits else "fbad halo"
+            verdicts.append(text(x(min(row.total, high)) + 6, y + 14, row.verdict, verdict))
             if row.available != capacity:
                 out.append(
                     line(
@@ -106,7 +108,7 @@ def memory_chart(rows: Sequence[MemoryRow], ident: str = "mem") -> Chart:
                 "middle",
             ),
         ]
-        return "".join(out), bottom + 22
+        return "".join([*out, *verdicts]), bottom + 22
 
     used = [part for part in PARTS if any(row.parts.get(part[0], 0) > 0 for row in rows)]
     keys = [Key(label, cls) for _, label, cls in used]
