@@ -25,8 +25,8 @@ BEFORE_TUNED = ("serving-2023",)
 # runtimes whose own kernels are written for every device that they run on; the others borrow CUDA's
 OWN_KERNELS = ("llama.cpp", "llama.cpp-2023", "ik_llama.cpp", "exllama", "mlc", "roofline")
 WITHOUT_CUDA = ("amd-hbm", "amd-gddr", "intel-gpu")
-# operations of Intel's matrix units (AMX: 2048 FLOP or 4096 integer operations per core and cycle) over those of its
-# vector units (AVX-512: 64 and 256), on which llama.cpp's formats are multiplied
+# AMX peaks over the vector units' on which llama.cpp's formats are multiplied. data/hardware.csv derives its peaks with
+# 2048 FLOP or 4096 integer operations per core and cycle; two AVX-512 units do 64, or 256 with VNNI (Intel's figures)
 AMX_OVER_VECTOR = {"int8": 16.0}
 AMX_OVER_VECTOR_FLOAT = 32.0
 NARROW_BITS = 6.0  # weights that mixed-precision kernels for few tokens are written for

@@ -164,7 +164,9 @@ def split_plain(text: str) -> tuple[Names, str, str, int | None]:
     # "Vaswani A. Attention …" but not "Norman P. Jouppi, Cliff Young, …"
     head = first.split(".")[0]
     vancouver = bool(VANCOUVER.match(head)) and not (
-        AND.search(head) or ("." in first and others and PERSON.match(others[0].strip()))
+        AND.search(head)
+        or ("." in first and others and PERSON.match(others[0].strip()))
+        or TWO_PEOPLE.match(text, len(head))
     )
     for match in re.finditer(r"\.\s+", text):
         before = text[: match.start()]
@@ -266,6 +268,10 @@ def read_names(text: str, run_together: bool = False) -> Names:
 
 
 ONLY_PAGES = re.compile(r"[a-z]?\d[\d:–-]*\.?\s*(?:(?:doi|https?)\b\S*.*)?$", re.IGNORECASE)
+# "… V. Le and Yi Ma. ": an initial's stop, two names and a full stop
+TWO_PEOPLE = re.compile(
+    r"\.\s+[A-ZÀ-Þ][^\W\d_]*\s+and\s+(?:[A-ZÀ-Þ][^\W\d_]*\.?[\s-]){1,3}[A-ZÀ-Þ][^\W\d_]*\.\s"
+)
 PERSON = re.compile(r"^(?:[A-ZÀ-Þ][^\W\d_]*[.]?[\s-]){1,3}[A-ZÀ-Þ][^\W\d_]+$")
 CAMEL_NAME = re.compile(r"^(?:Le|De|Di|Du|La|Mc|Mac|Van|Fitz|O[’'])[A-Z][a-z]+$")  # LeCun, DeVito, McAuley
 

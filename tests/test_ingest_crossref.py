@@ -129,3 +129,15 @@ def test_other_json_is_refused_with_what_was_expected():
         parse_crossref('{"items": []}')
     with pytest.raises(UnreadableSource):
         parse_crossref("not json")
+
+
+def test_nulls_of_a_deposit_cost_nothing_else():
+    work = parse_crossref(
+        {
+            "DOI": "10.1000/x", "type": "journal-article", "title": ["A work"], "reference-count": 2,
+            "author": [None, {"family": "Doe"}], "update-to": "none",
+            "reference": [None, {"key": "r2", "unstructured": "J. Smith. Foo. Bar, 2020."}],
+        }
+    )  # fmt: skip
+    assert [one["family"] for one in work.subject.authors] == ["Doe"]
+    assert [(one.number, one.title) for one in work.references] == [(2, "Foo")] and work.stated_count == 2

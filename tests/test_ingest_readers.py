@@ -347,6 +347,7 @@ PAGE = "A survey\n\nReferences\n\n1. A. Bee, “Title of one,” 2020.\n2. C. De
         (PAGE, "survey", ["A survey"], 0),
         ("[1] A. Bee, “Title of one,” 2020.\n[2] C. Dee, “Title of two,” 2021.\n", "text", ["Title of one", "Title of two"], 0),
         (gzip.compress(b"@article{a, title={Bib}}"), "bibtex", ["Bib"], 0),
+        (gzip.compress(gzip.compress(b"@article{a, title={Bib}}")), "bibtex", ["Bib"], 0),
         ("@article{a, title={Bib}}".encode("utf-16"), "bibtex", ["Bib"], 0),
         ("@article{a, title={Caf\xe9}}".encode("latin-1"), "bibtex", ["Café"], 0),
         ("@article{a, title={Bib}}\r@misc{b, title={Mac}}\r", "bibtex", ["Bib", "Mac"], 0),

@@ -60,6 +60,8 @@ def test_one_paper_in_every_style(style):
         # a family name of two letters is no initial; an initial may be small or joined by a hyphen
         ("W. Huang, Y. Liu, and X. Qi. Billm: Pushing the limit. arXiv preprint arXiv:2402.04291, 2024.", "Billm: Pushing the limit"),
         ("Ilya Sutskever, Oriol Vinyals, and Quoc V. Le. Sequence to sequence learning. In Advances in Neural Information Processing Systems, 2014.", "Sequence to sequence learning"),
+        ("Quoc V. Le and Yi Ma. Deep things. In ICML, 2013.", "Deep things"),
+        ("Smith A. Deep learning and more. J Foo. 2020;3(2):1-9.", "Deep learning and more"),
         ("I. Timiryasov and J.-L. Tastet. Baby llama: distillation. arXiv preprint arXiv:2308.02019, 2023.", "Baby llama: distillation"),
         ("P. Lewis, W.-t. Yih, D. d. l. Casas, and T. Rocktäschel. Retrieval for tasks. In NeurIPS, 2020.", "Retrieval for tasks"),
         ("Norman P. Jouppi, Cliff Young, and David Patterson. In-Datacenter Analysis. In ISCA, 2017.", "In-Datacenter Analysis"),

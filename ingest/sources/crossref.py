@@ -49,8 +49,13 @@ def parse_crossref(content: str | bytes | dict[str, Any]) -> CrossrefWork:
             "not a Crossref work", hint="expected the answer of https://api.crossref.org/works/DOI"
         )
     message = data.get("message", data)
-    listed = message.get("reference") or []
-    references = tuple(parse_listed(entry, number) for number, entry in enumerate(listed, 1))
+    listed = message.get("reference")
+    # A null keeps its number, and the count that Crossref states shows that it is missing.
+    references = tuple(
+        parse_listed(entry, number)
+        for number, entry in enumerate(listed if isinstance(listed, list) else [], 1)
+        if isinstance(entry, dict)
+    )
     stated = message.get("reference-count", message.get("references-count"))
     return CrossrefWork(parse_work(message), references, stated)
 
@@ -68,7 +73,9 @@ def parse_work(message: dict[str, Any]) -> Reference:
     kind = "book" if message.get("type") in BOOKS else "paper"
     return Reference(
         title=title,
-        authors=tuple(author_name(author) for author in message.get("author") or [] if author_text(author)),
+        authors=tuple(
+            author_name(author) for author in objects(message.get("author")) if author_text(author)
+        ),
         year=int(date[:4]) if date else None,
         date=date,
         venue=container[0] if container else "",
@@ -93,8 +100,8 @@ def status_of(message: dict[str, Any], own: str | None) -> str:
     `updated-by` lists notices about the work. `update-to` makes the record itself a notice about another work,
     unless it names the work's own DOI.
     """
-    notices = list(message.get("updated-by") or [])
-    for update in message.get("update-to") or []:
+    notices = objects(message.get("updated-by"))
+    for update in objects(message.get("update-to")):
         about = doi(update.get("DOI"))
         if about is None or (own and about.lower() == own.lower()):
             notices.append(update)
@@ -151,6 +158,11 @@ def split_author(text: str) -> Name:
     """Crossref writes the first author "Family Given" or "Family, G."."""
     family, _, given = text.partition(",") if "," in text else text.partition(" ")
     return name(family, given)
+
+
+def objects(listed: Any) -> list[dict[str, Any]]:
+    """The objects of a list, without the nulls that a deposit left in it."""
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
 def author_name(author: dict[str, Any]) -> Name:

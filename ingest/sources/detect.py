@@ -57,7 +57,7 @@ def open_source(stream: BinaryIO) -> Opened:
     with whole_archive():
         head = reader.peek(HEAD_BYTES)[:HEAD_BYTES]  # type: ignore[attr-defined]
     if head.startswith(b"\x1f\x8b"):
-        return open_source(io.BufferedReader(gzip.GzipFile(fileobj=reader), HEAD_BYTES * 4))  # type: ignore[arg-type]
+        return open_source(io.BufferedReader(gzip.GzipFile(fileobj=reader, mode="rb"), HEAD_BYTES * 4))  # type: ignore[arg-type]
     refuse_binary(head)
     return open_lines(text_lines(reader, head))  # type: ignore[arg-type]
 
