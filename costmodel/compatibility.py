@@ -44,11 +44,6 @@ def mismatches(
     own = {find_format(name, "kv").slug for name in engine.kv_formats} | {"fp16", "bf16"}
     if engine.kv_formats and cache not in own:
         found.append(f"{engine.name} does not keep its KV cache in {cache}; priced as if it did")
-    if engine.device_vendors and hardware.vendor not in (*engine.device_vendors, "user"):
-        vendors = " and ".join(engine.device_vendors)
-        found.append(
-            f"{engine.name} runs on devices of {vendors}, not on {hardware.name}; priced as if it did"
-        )
     activations = weights.activation or activation_format
     path = find_format(activations, "activations", "activation_format").direct
     reason = lacks_path(hardware, path)

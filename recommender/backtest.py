@@ -232,25 +232,27 @@ def ratio_of(
     found: conditions.Conditions,
     other: Situation,
 ) -> float:
-    """Baseline over candidate (or the other way round for throughput) in the row's metric."""
-    workload = situation.workload
-    if other is not situation:
-        sides = (price(situation, [before]), price(other, [after]))
-        one, two = (value_of(side, 0, metric) for side in sides)
-        return two / one if metric in ("throughput", "max_batch") else one / two
-    if found.baseline_batch:
-        workload = replace(workload, batch=np.array([float(found.baseline_batch), float(found.batch)]))
-    priced = price(situation, [before, after], workload=workload)
-    if found.batch_is_maximum or (metric == "throughput" and not bool(priced.fits.all())):
+    """Baseline over candidate (or the other way round for throughput) in the row's metric; `other` is the candidate's
+    scenario where it was timed in another engine."""
+
+    def sides(batches: tuple[float, float]) -> list[Priced]:
+        """Each side by itself: they may differ in engine and batch."""
+        return [
+            price(where, [changes], workload=replace(where.workload, batch=batch))
+            for where, changes, batch in zip((situation, other), (before, after), batches, strict=True)
+        ]
+
+    asked = float(found.batch)
+    priced = sides((float(found.baseline_batch or asked), asked))
+    if found.batch_is_maximum or (metric == "throughput" and not all(bool(side.fits[0]) for side in priced)):
         # Each side runs as many sequences as its memory holds.
         admitted = math.inf if found.memory_bound else LARGEST_BATCH
-        most = [min(max(1.0, priced.at("max_batch", i)), admitted) for i in (0, 1)]
-        if found.batch_is_maximum or most[0] < found.batch:
-            batch = np.array(
-                [min(value, found.batch) if not found.batch_is_maximum else value for value in most]
-            )
-            priced = price(situation, [before, after], workload=replace(situation.workload, batch=batch))
-    one, two = (value_of(priced, i, metric) for i in (0, 1))
+        first, second = (min(max(1.0, side.at("max_batch", 0)), admitted) for side in priced)
+        if found.batch_is_maximum:
+            priced = sides((first, second))
+        elif first < asked:
+            priced = sides((first, min(second, asked)))
+    one, two = (value_of(side, 0, metric) for side in priced)
     if not (one > 0 and two > 0 and math.isfinite(one) and math.isfinite(two)):
         raise Unpriced(f"the cost model gives no {metric} for these conditions")
     return two / one if metric in ("throughput", "max_batch") else one / two
