@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 LOCK_TIMEOUT_S = 60.0
 BUSY_TIMEOUT_S = 30.0
+MAX_STAMPS = 8  # installed copies of the same data that one database knows
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def read_meta(url: str) -> dict[str, str]:
 
 
 def is_current(url: str, version: DataVersion) -> bool:
-    return read_meta(url).get("data_stamp") == f"{SCHEMA_VERSION}:{version.stamp}"
+    return f"{SCHEMA_VERSION}:{version.stamp}" in read_meta(url).get("data_stamp", "").split()
 
 
 def ensure(
@@ -235,13 +236,17 @@ def build_locked(
             for index in table.indexes:
                 index.create(session.connection(), checkfirst=True)
         migrate(session)
+        stamps = meta.get("data_stamp", "").split()
         if force or meta.get("data_digest") != digest or meta.get("schema_version") != str(SCHEMA_VERSION):
             announce("upgrading the knowledge base" if meta else "building the knowledge base (first use)")
             build(session)
+            stamps = []
+        # Two installed copies of the same data differ in their files' times only: both stay current.
+        stamps = [f"{SCHEMA_VERSION}:{version.stamp}", *stamps][:MAX_STAMPS]
         values = {
             "schema_version": str(SCHEMA_VERSION),
             "data_digest": digest,
-            "data_stamp": f"{SCHEMA_VERSION}:{version.stamp}",
+            "data_stamp": " ".join(stamps),
         }
         for key, value in values.items():
             session.merge(models.Meta(key=key, value=value))

@@ -8,9 +8,9 @@ large to hold, are counted by the database.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from kb.kept import Kept
 from kb.reader import Reader, Row
 
 if TYPE_CHECKING:
@@ -23,32 +23,8 @@ KEPT = 4  # databases whose bits are kept
 Bits = dict[str, dict[str, int]]  # facet → value → documents as bits
 
 
-class Memory:
-    """Things kept per database until its index changes."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.values: dict[tuple[str, ...], Any] = {}
-        self.asked: dict[tuple[str, ...], int] = {}
-
-    def get(self, key: tuple[str, ...]) -> Any:
-        return self.values.get(key)
-
-    def put(self, key: tuple[str, ...], value: Any) -> None:
-        with self.lock:
-            while len(self.values) >= KEPT:
-                self.values.pop(next(iter(self.values)))
-            self.values[key] = value
-
-    def times_asked(self, key: tuple[str, ...]) -> int:
-        with self.lock:
-            if len(self.asked) > 1000:
-                self.asked.clear()
-            self.asked[key] = self.asked.get(key, 0) + 1
-            return self.asked[key]
-
-
-FACET_BITS = Memory()
+FACET_BITS: Kept[Bits] = Kept(KEPT)
+ASKED: Kept[int] = Kept(1000)  # databases that were asked once
 
 
 def identity(reader: Reader, state: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -68,12 +44,10 @@ def count_facets(reader: Reader, state: Mapping[str, str], ids: Iterable[int]) -
     key = identity(reader, state)
     if key is None or int(key[-1]) > MAX_DOCUMENTS:
         return counts_by_ids(reader, ids)
-    bits: Bits | None = FACET_BITS.get(key)
-    if bits is None:
-        if FACET_BITS.times_asked(key) < 2:
-            return counts_by_ids(reader, ids)
-        bits = load_bits(reader)
-        FACET_BITS.put(key, bits)
+    if ASKED.get(key) is None:
+        ASKED.put(key, 1)
+        return counts_by_ids(reader, ids)
+    bits = FACET_BITS.made(key, lambda: load_bits(reader))
     chosen = as_bits(ids)
     return arranged(
         {

@@ -6,19 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kb.kept import Kept
 from kb.reader import Reader
 from kb.search_backends import Backend
-from kb.search_facets import Memory, identity
+from kb.search_facets import KEPT, identity
 from kb.search_query import Query, parse_query
 
 MAX_WORDS = 6
 RARE = 2  # documents
 RARER = 10  # a better word occurs so many times as often
 WORD_LENGTHS = range(3, 41)
-VOCABULARIES = Memory()
 
 # (word, documents that have it, its letters as bits)
 Vocabulary = list[tuple[str, int, int]]
+VOCABULARIES: Kept[tuple[Vocabulary, bool]] = Kept(10 * KEPT)
 
 
 def did_you_mean(reader: Reader, backend: Backend, state: Mapping[str, str], query: Query) -> str | None:
@@ -53,16 +54,17 @@ def rare_words(reader: Reader, backend: Backend, query: Query) -> list[tuple[str
 
 
 def vocabulary(reader: Reader, backend: Backend, state: Mapping[str, str], word: str) -> Vocabulary:
-    """The words that occur, kept in memory while the index does not change."""
+    """The words that occur, kept in memory while the index does not change; of very many, those with the same initial."""
+
+    def read() -> tuple[Vocabulary, bool]:
+        listed, complete = backend.candidates(reader, word)
+        return [(other, documents, letters(other)) for other, documents in listed], complete
+
     key = identity(reader, state)
-    kept: Vocabulary | None = VOCABULARIES.get(key) if key else None
-    if kept is not None:
-        return kept
-    listed, complete = backend.candidates(reader, word)
-    found = [(other, documents, letters(other)) for other, documents in listed]
-    if key and complete:
-        VOCABULARIES.put(key, found)
-    return found
+    if key is None:
+        return read()[0]
+    found, complete = VOCABULARIES.made(key, read)
+    return found if complete else VOCABULARIES.made((*key, word[0]), read)[0]
 
 
 def letters(word: str) -> int:

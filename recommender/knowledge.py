@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from kb import store_catalogue as store
+from kb.kept import Kept
 from kb.reader import Reader
 from taxonomy.model import Effect, EngineSupport, Relation, Technique
 
@@ -254,7 +255,7 @@ def _key(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum() or character in "#+")
 
 
-_snapshots: dict[tuple[str, str], Knowledge] = {}
+_snapshots: Kept[Knowledge] = Kept(KEPT_SNAPSHOTS)
 
 
 def load_knowledge(reader: Reader) -> Knowledge:
@@ -262,14 +263,7 @@ def load_knowledge(reader: Reader) -> Knowledge:
     identity = _identity(reader)
     if identity is None:
         return read_knowledge(reader)
-    key = (identity, store.catalogue_version(reader))
-    found = _snapshots.get(key)
-    if found is None:
-        found = read_knowledge(reader)
-        while len(_snapshots) >= KEPT_SNAPSHOTS:
-            _snapshots.pop(next(iter(_snapshots)), None)
-        _snapshots[key] = found
-    return found
+    return _snapshots.made((identity, store.catalogue_version(reader)), lambda: read_knowledge(reader))
 
 
 def _identity(reader: Reader) -> str | None:

@@ -129,7 +129,7 @@ def test_an_identifier_that_is_none_is_still_called_so(http):
 def test_the_command_says_so_and_ends_with_2(database, source):
     environ = {**os.environ, **dict.fromkeys(VARIABLES, CLOSED), "KB_DATABASE_URL": database}
     done = subprocess.run(
-        [sys.executable, "-m", "kb.cli", "ingest", source, "--quiet"], capture_output=True, text=True, env=environ
+        [sys.executable, "-P", "-m", "kb.cli", "ingest", source, "--quiet"], capture_output=True, text=True, env=environ
     )  # fmt: skip
     assert done.returncode == 2 and done.stdout == ""
     assert "no network" in done.stderr and "kb ingest FILE" in done.stderr and "identifier" not in done.stderr

@@ -93,7 +93,7 @@ def content(database):
 )
 def test_a_killed_import_goes_on_where_it_was(tmp_path, file, where, monkeypatch):
     mine = new_database(tmp_path / "killed.sqlite")
-    died = subprocess.run([sys.executable, "-c", CHILD, where, mine, file], capture_output=True)
+    died = subprocess.run([sys.executable, "-P", "-c", CHILD, where, mine, file], capture_output=True)
     assert died.returncode == -signal.SIGKILL, died.stderr
     left = content(mine)
     assert [row["locator"] for row in left["records"]] == [f"k{number}" for number in range(2 * BATCH)]

@@ -326,7 +326,7 @@ def test_the_path_imports_nothing_heavy(database):
         "heavy = {'sqlmodel', 'sqlalchemy', 'pydantic', 'networkx', 'sklearn', 'fastapi', 'requests'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

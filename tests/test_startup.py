@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from kb.db import DataVersion, ensure, is_current
+
 # -P: the installed package is tested, not the folder that the tests are started in.
 HEAVY = (
     "sqlmodel",
@@ -172,6 +174,18 @@ def test_a_rebuild_keeps_the_readers_going_and_the_rows_the_same(tmp_path):
     after = list(connection.iterdump())
     connection.close()
     assert rows(after) == rows(before)
+
+
+def test_two_installed_copies_share_one_database(tmp_path):
+    """Copies of the same data differ in their files' times: neither may find what the other built outdated."""
+    url = f"sqlite:///{tmp_path / 'kb.sqlite'}"
+    built = []
+    copies = [DataVersion(stamp=stamp, digest=lambda: "same bytes") for stamp in ("first", "second")]
+    assert [ensure(url, copy, built.append) for copy in (*copies, *copies)] == [True, True, False, False]
+    assert len(built) == 1  # the second copy only leaves its stamp
+    other = DataVersion(stamp="third", digest=lambda: "other bytes")
+    assert ensure(url, other, built.append) and len(built) == 2
+    assert not is_current(url, copies[0]), "what was built from other bytes is outdated"
 
 
 def rows(dump):

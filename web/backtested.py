@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
+from kb.kept import Kept
 from recommender import service
 from recommender.backtest import predict_row
 from recommender.question import Question
@@ -13,25 +13,20 @@ from web.deps import Library
 
 Item = dict[str, Any]
 
-_kept: dict[tuple[str, str], dict[str, Item]] = {}
-_curves: dict[tuple[str, str, Question], Item] = {}
-_lock = threading.Lock()
 MOST_CURVES = 1_500
-MOST_KEPT = 4_000  # techniques times data versions
+MOST_OUTCOMES = 4_000  # techniques times data versions
+_outcomes: Kept[dict[str, Item]] = Kept(MOST_OUTCOMES)
+_curves: Kept[Item] = Kept(MOST_CURVES)
 
 
 def outcomes(library: Library, technique: str, rows: Sequence[Item]) -> dict[str, Item]:
     """Evidence id → the figure's prediction, or why it has none, as `kb backtest` gives it."""
-    key = (library.version(), technique)
-    found = _kept.get(key)
-    if found is None:
+
+    def judged() -> dict[str, Item]:
         knowledge = library.knowledge()
-        found = {row["id"]: predict_row(row, knowledge) for row in rows}
-        with _lock:
-            while len(_kept) >= MOST_KEPT:
-                _kept.pop(next(iter(_kept)))
-            _kept[key] = found
-    return found
+        return {row["id"]: predict_row(row, knowledge) for row in rows}
+
+    return _outcomes.made((library.version(), technique), judged)
 
 
 def predictions(library: Library, technique: str, rows: Sequence[Item]) -> dict[str, float]:
@@ -51,12 +46,7 @@ def every_outcome(library: Library) -> list[Item]:
 
 def curve(library: Library, technique: str, question: Question) -> Item:
     """A technique's gain curves, kept for questions that many readers ask (the page's own default above all)."""
-    key = (library.version(), technique, question)
-    found = _curves.get(key)
-    if found is None:
-        found = service.technique_curve(library.reader(), technique, question)
-        with _lock:
-            while len(_curves) >= MOST_CURVES:
-                _curves.pop(next(iter(_curves)))
-            _curves[key] = found
-    return found
+    return _curves.made(
+        (library.version(), technique, question),
+        lambda: service.technique_curve(library.reader(), technique, question),
+    )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from fastapi import FastAPI
 
+from kb.search import search
 from web.backtested import curve, outcomes
 from web.deps import Library
 from web.render import environment
@@ -38,6 +39,8 @@ def steps(app: FastAPI, library: Library) -> Iterator[Callable[[], object]]:
     yield library.knowledge
     for name in environment().list_templates(["html"]):
         yield lambda name=name: environment().get_template(name)  # type: ignore[misc]
+    for _ in range(2):  # the second search of a process keeps what counting facets needs
+        yield lambda: search(library.reader(), "attention", limit=1, facets=True)
     yield lambda: example_of(library, library.version())
     yield app.openapi
     snapshot = library.snapshot()
