@@ -74,13 +74,21 @@ class Knowledge:
     @cached_property
     def timeless(self) -> frozenset[str]:
         """Techniques whose effects neither workload nor model change: no formula of theirs mentions them."""
+        return self._without("workload", "model")
+
+    @cached_property
+    def loadless(self) -> frozenset[str]:
+        """Techniques whose effects the workload does not change, though the model may."""
+        return self._without("workload")
+
+    def _without(self, *words: str) -> frozenset[str]:
         return frozenset(
             slug
             for slug in self.active
             if not any(
                 isinstance(effect.value, str)
                 and effect.value.startswith("=")
-                and ("workload" in effect.value or "model" in effect.value)
+                and any(word in effect.value for word in words)
                 for effect in self.techniques[slug].effects
             )
         )
@@ -253,6 +261,12 @@ def with_settings(technique: Technique, support: EngineSupport) -> Technique:
 
 def _key(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum() or character in "#+")
+
+
+def is_research_code(recommendation: Mapping[str, Any]) -> bool:
+    """Whether no engine ships a part of a recommendation (one of an answer's, as JSON)."""
+    shipped = {entry["technique"] for entry in recommendation["engines"] if entry["name"] != RESEARCH_CODE}
+    return any(slug not in shipped for slug in recommendation["techniques"])
 
 
 _snapshots: Kept[Knowledge] = Kept(KEPT_SNAPSHOTS)

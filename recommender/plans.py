@@ -33,6 +33,7 @@ class Planned:
     candidates: list[Fields]
     gains: Mapping[str, Any]
     scores: Any
+    runs: Any  # which fit, keep the targets and have one engine for all their parts
     facts: stack.Facts
     best: Mapping[str, int | None] = field(default_factory=dict)  # training budget → index of a set
 
@@ -87,6 +88,7 @@ def plan(assessments: Assessments) -> Planned | None:
         candidates=candidates,
         gains=gains,
         scores=scores,
+        runs=fits,
         facts=facts,
         best=budgets,
     )
@@ -383,7 +385,7 @@ def brief(planned: Planned, index: int, assessments: Assessments) -> Json:
 def pareto(planned: Planned, assessments: Assessments) -> list[Json]:
     """Plans that no other beats in latency, throughput, memory and quality together, within the budget asked."""
     question, parts = assessments.situation.question, planned.parts
-    kept = planned.priced.fits[1:] & (planned.facts.training <= stack.TRAINING_STEP[question.max_training])
+    kept = planned.runs & (planned.facts.training <= stack.TRAINING_STEP[question.max_training])
     if question.lossless:
         kept = kept & planned.facts.lossless
     allowed = np.flatnonzero(kept).tolist()

@@ -86,6 +86,12 @@ def faults(answer: Answer, knowledge: Knowledge) -> list[str]:
                 found.append(f"{where}: {metric} gain {gain} outside its interval {bounds}")
         if not item.why or "nan" in item.why.lower():
             found.append(f"{where}: says {item.why!r}")
+    for plan in answer.pareto:
+        shipped = [
+            set(knowledge.shipped_by(slug)) for slug in plan["techniques"] if knowledge.shipped_by(slug)
+        ]
+        if shipped and not set.intersection(*shipped):
+            found.append(f"front: no engine ships all of {'+'.join(plan['techniques'])}")
     ranks = [item.rank for item in answer.recommendations]
     if ranks != list(range(1, len(ranks) + 1)):
         found.append(f"ranks are {ranks[:5]}…")

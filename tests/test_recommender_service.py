@@ -345,6 +345,16 @@ def test_plan_steps_are_shipped_by_the_engine_asked_for(reader):
     assert all("vllm" in knowledge.shipped_by(slug) for slug in steps), steps
 
 
+def test_the_front_has_no_plan_that_no_engine_could_run(knowledge):
+    """LMDeploy's engine with QServe's kernels: each exists, the two together do not."""
+    answer = ask(knowledge, hardware="h100-sxm", model="llama-3.1-8b", batch=32, input_tokens=2048)
+    fronts = [set(plan["techniques"]) for plan in answer.pareto]
+    assert {"qserve"} < set().union(*fronts), "the front is not empty, and QServe is on it"
+    assert not set(knowledge.shipped_by("qserve")) & set(knowledge.shipped_by("lmdeploy"))
+    assert not any({"qserve", "lmdeploy"} <= front for front in fronts)
+    assert soundness.faults(answer, knowledge) == []
+
+
 def test_drafts_copied_from_the_text_are_no_step_without_the_users_word(reader):
     from recommender.assess import assess
     from recommender.knowledge import load_knowledge

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from costmodel.specs import Hardware
+from recommender.knowledge import is_research_code
 from web.charts.bars import axis_around, interval, time_chart
 from web.charts.memory import memory_chart, memory_row
 from web.charts.pareto import Plan, pareto_chart
@@ -192,6 +193,7 @@ def option_rows(answer: Json, top: int) -> tuple[list[dict[str, Any]], tuple[flo
                 "quality_text": quality_text(each["quality"]),
                 "break_text": break_text(each["break_even"]),
                 "anchor": f"o{each['rank']}",
+                "research": is_research_code(each),
             }
         )
     return rows, axis

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kb.cli import render as text
+from recommender.knowledge import is_research_code
 
 LABEL = 11
 BAR = 35
@@ -154,13 +155,13 @@ def options(answer: Mapping[str, Any]) -> str:
         words = words.split(" instead of ")[0]
         lines.append(row("", words, change["total_bytes"], value, "", loss, None))
     notes = ["smallest change first, then faster; offloading last"] if extra else []
-    notes += ["* research code"] if any(is_research(item) for item in items) else []
+    notes += ["* research code"] if any(is_research_code(item) for item in items) else []
     return "\n".join([*lines, *([f"    ({'; '.join(notes)})"] if notes else [])])
 
 
 def option_name(item: Mapping[str, Any], others: int) -> str:
     """A name that fits its column: what it replaces, its relatives and `*` for research code as far as there is room."""
-    mark = "*" if is_research(item) else ""
+    mark = "*" if is_research_code(item) else ""
     name = short(item["name"]) + mark
     for more in (
         f" for {' and '.join(item['instead_of'])}" if item["instead_of"] else "",
@@ -169,12 +170,6 @@ def option_name(item: Mapping[str, Any], others: int) -> str:
         if len(name) + len(more) <= NAME:
             name += more
     return str(text.shorten(name, NAME))
-
-
-def is_research(item: Mapping[str, Any]) -> bool:
-    """Whether no engine ships a part of it."""
-    shipped = {entry["technique"] for entry in item["engines"] if entry["name"] != "research code"}
-    return any(slug not in shipped for slug in item["techniques"])
 
 
 def beyond(change: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:

@@ -46,7 +46,8 @@ def gain_chart(curve: GainCurve, ident: str = "gain", explore: str = "") -> Char
     points = sorted(curve.points, key=lambda point: point.x)
     series = list(dict.fromkeys(point.series for point in curve.published))[:5]
     best = max(points, key=lambda point: point.gain)
-    finding = f"{ratio(best.gain)} at {curve.unit} {tick_label(best.x)}, {ratio(points[-1].gain)} at {curve.unit} {tick_label(points[-1].x)}"
+    told = dict.fromkeys((best, points[0] if best is points[-1] else points[-1]))
+    finding = ", ".join(f"{ratio(point.gain)} at {curve.unit} {tick_label(point.x)}" for point in told)
     finding += (
         f"; no gain beyond {curve.unit} {tick_label(curve.break_even)}."
         if curve.break_even

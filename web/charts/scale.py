@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from web.formats import number
 
+LEAST_SPAN = 2.0  # of a logarithmic axis: less would blow noise up
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -50,19 +52,20 @@ def linear_ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Powers of ten; with 2 and 5 between them where the axis spans little.
+    """Powers of ten; with more between them where the axis spans little.
 
     >>> log_ticks(0.5, 2000)
     [1.0, 10.0, 100.0, 1000.0]
-    >>> log_ticks(0.4, 3)
-    [0.5, 1.0, 2.0]
+    >>> log_ticks(0.4, 3), log_ticks(2.1, 4.2)
+    ([0.5, 1.0, 2.0], [2.5, 3.0, 4.0])
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     decades = [10.0**power for power in range(first, last + 1)]
-    inside = [value for value in decades if low * 0.999 <= value <= high * 1.001]
-    if len(inside) < 3:
-        finer = [decade * factor for decade in decades for factor in (1, 2, 5)]
-        inside = [round(value, 12) for value in finer if low * 0.999 <= value <= high * 1.001]
+    for between in ((1,), (1, 2, 5), (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8)):
+        values = [round(decade * factor, 12) for decade in decades for factor in between]
+        inside = [value for value in values if low * 0.999 <= value <= high * 1.001]
+        if len(inside) >= 3:
+            break
     step = max(1, math.ceil(len(inside) / max(1, count + 1)))
     return inside[::step]
 
@@ -79,12 +82,17 @@ def powers_of_two(low: float, high: float, count: int = 6) -> list[float]:
 
 
 def padded_log(values: list[float], factor: float = 1.3) -> tuple[float, float]:
-    """A logarithmic range around positive values; one decade where there is only one value."""
+    """A logarithmic range around positive values, from its middle widened to a factor of `LEAST_SPAN` at least.
+
+    >>> [round(end, 2) for end in padded_log([2.0, 2.0], 1.0)]
+    [1.41, 2.83]
+    """
     good = [value for value in values if value > 0 and math.isfinite(value)]
     if not good:
         return 0.1, 10.0
     low, high = min(good) / factor, max(good) * factor
-    return (low / 3, high * 3) if high / low < 3 else (low, high)
+    widen = max(1.0, math.sqrt(LEAST_SPAN * low / high))
+    return low / widen, high * widen
 
 
 def tick_label(value: float) -> str:
