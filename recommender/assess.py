@@ -9,6 +9,7 @@ from typing import Any
 from recommender import explain, for_model, own_changes, rank, refusals, rules, text
 from recommender.answer import GAIN_METRICS
 from recommender.effects import Fields
+from recommender.grounds import Grounds
 from recommender.knowledge import Knowledge
 from recommender.pricing import Priced, price
 from recommender.refusals import Refusal
@@ -111,81 +112,126 @@ def trust(slug: str, knowledge: Knowledge) -> float:
 def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     """Price every technique alone in one call and collect what speaks against each."""
     baseline = price(situation, [{}])
-    workload = situation.formula_workload
-    traits = model_traits(situation.model)
-    changes: dict[str, Fields] = {}
-    candidates: list[Fields] = [{}]
-    where: dict[tuple[Any, ...], int] = {(): 0}
-    index: dict[str, int] = {}
-    present: list[str] = []
     techniques = knowledge.on_engine(situation.engine.slug)
-    kept, timeless = own_changes.kept(situation, knowledge), knowledge.timeless
     sized = {} if bool(baseline.fits[0]) else for_model.narrowed(techniques, situation, knowledge)
     if sized:
         techniques = {**techniques, **sized}
-    for slug in knowledge.active:
-        technique = techniques[slug]
-        able = traits.issuperset(knowledge.demands[slug])
-        host = host_overrides(technique, baseline) if technique.requires.host_link and able else {}
-        alone = kept.get((slug, able))
-        if host or slug in sized or slug not in timeless:
-            alone = own_changes.work_out(technique, situation, workload, host, able=able)
-        elif alone is None:
-            alone = own_changes.stable(technique, situation, workload, knowledge, able=able)
-            kept[slug, able] = alone
-        if alone.key not in where:
-            where[alone.key] = len(candidates)
-            candidates.append(alone.changes)
-        changes[slug], index[slug] = alone.changes, where[alone.key]
-        if alone.in_place:
-            present.append(slug)
-    priced = price(situation, candidates)
+    asked = ask(situation, knowledge, techniques, sized, baseline)
+    priced = price(situation, asked.candidates)
     columns = rank.gains(priced.metrics_at(0), priced.metrics)
     # Techniques with the same changes share one element, so its gains are worked out once.
     values = [rank.numbers(column) for column in columns.values()]
     gains = [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
-    spreads = [spread_of(change) for change in candidates]
-    in_place = names_in_place(situation, knowledge, present)
+    spreads = [spread_of(change) for change in asked.candidates]
+    in_place = names_in_place(situation, knowledge, asked.present)
     found = Assessments(
         situation=situation,
         knowledge=knowledge,
         baseline=baseline,
         priced=priced,
-        candidates=candidates,
+        candidates=asked.candidates,
         in_place=in_place,
-        adapted=sized | for_model.adapted(changes, situation.model, techniques, knowledge),
+        adapted=sized | for_model.adapted(asked.changes, situation.model, techniques, knowledge),
     )
-    outcomes = [found.outcome(i, gains[i], spreads[i]) for i in range(len(candidates))]
+    judge(found, asked, techniques, gains, spreads)
+    return found
+
+
+@dataclass(slots=True)
+class Asked:
+    """What every technique would change here; those that change the same share one candidate."""
+
+    candidates: list[Fields] = field(default_factory=lambda: [{}])
+    changes: dict[str, Fields] = field(default_factory=dict)
+    index: dict[str, int] = field(default_factory=dict)  # technique → its candidate; 0 changes nothing
+    present: list[str] = field(default_factory=list)  # techniques that the deployment covers already
+
+
+def ask(
+    situation: Situation,
+    knowledge: Knowledge,
+    techniques: Mapping[str, Technique],
+    sized: Mapping[str, Technique],
+    baseline: Priced,
+) -> Asked:
+    """The changes of all techniques that have effects."""
+    workload, traits = situation.formula_workload, model_traits(situation.model)
+    kept, timeless, loadless = own_changes.kept(situation, knowledge), knowledge.timeless, knowledge.loadless
+    found = Asked()
+    where: dict[tuple[Any, ...], int] = {(): 0}
+    for slug in knowledge.active:
+        alone = kept.get(slug)
+        if not traits.issuperset(knowledge.demands[slug]):
+            alone = own_changes.NOTHING
+        elif alone is None or slug in sized:
+            technique = techniques[slug]
+            host = host_overrides(technique, baseline) if technique.requires.host_link else {}
+            if host or slug in sized or slug not in loadless:
+                alone = own_changes.work_out(technique, situation, workload, host)
+            else:
+                alone = own_changes.stable(technique, situation, workload, knowledge)
+                if slug in timeless and not technique.requires.host_link:
+                    kept[slug] = alone
+        place = where.get(alone.key)
+        if place is None:
+            place = where[alone.key] = len(found.candidates)
+            found.candidates.append(alone.changes)
+        found.changes[slug], found.index[slug] = alone.changes, place
+        if alone.in_place:
+            found.present.append(slug)
+    return found
+
+
+def judge(
+    found: Assessments,
+    asked: Asked,
+    techniques: Mapping[str, Technique],
+    gains: Sequence[Mapping[str, float | None]],
+    spreads: Sequence[float],
+) -> None:
+    """Fill in what speaks against each technique."""
+    situation, knowledge = found.situation, found.knowledge
+    grounds = Grounds(situation, knowledge, found.in_place)
+    outcomes = [found.outcome(i, gains[i], spreads[i]) for i in range(len(asked.candidates))]
+    fits = found.priced.listed("fits")
     unfit = Unfit(found, gains, outcomes)
+    filtered = situation.question.bottleneck or situation.question.level
     told: dict[int, str] = {}  # one sentence for all techniques that change the same
     for slug, technique in techniques.items():
         if not technique.effects:
             found.items[slug] = inert(technique, knowledge, unfit.of(0))
             continue
-        i, technique = index[slug], found.adapted.get(slug, technique)
-        against = rules.refusals(technique, changes[slug], situation, knowledge, in_place, unfit=unfit.of(i))
-        if outcomes[i] == "no-gain" and not against and is_layout_in_use(changes[slug], gains[i]):
-            against.append(rules.layout_in_use(situation))
-        if outcomes[i] == "no-gain" and not against:
-            base = rules.missing_base(technique, knowledge, in_place)
-            against += [base] if base else []
-        if outcomes[i] == "no-gain":
-            # Where another refusal with a higher code is told, the sentence would not be read.
-            if not against and i not in told:
-                told[i] = explain_outcome(found, i, "no-gain", gains[i])
-            against.append(Refusal("no-gain", "" if against else told[i]))
-        if not against:
+        i, technique = asked.index[slug], found.adapted.get(slug, technique)
+        changes, outcome = asked.changes[slug], outcomes[i]
+        against = rules.refusals(
+            technique, changes, grounds, unfit=unfit.of(i), adapted=slug in found.adapted
+        )
+        if outcome == "no-gain":
+            if not against and is_layout_in_use(changes, gains[i]):
+                against.append(rules.layout_in_use(situation))
+            if not against:
+                base = rules.missing_base(technique, knowledge, found.in_place)
+                against += [base] if base else []
+            if against:  # a refusal with a higher code is told: the sentence would not be read
+                against.append(SILENT)
+            else:
+                if i not in told:
+                    told[i] = explain_outcome(found, i, outcome, gains[i])
+                against.append(Refusal(outcome, told[i]))
+        if filtered and not against:
             against = rules.filter_refusals(technique, situation)
         found.items[slug] = Assessment(
             technique=technique,
-            changes=changes[slug],
+            changes=changes,
             index=i,
-            fits=bool(priced.fits[i]),
+            fits=fits[i],
             gain=gains[i],
             spread=spreads[i] * trust(slug, knowledge),
             refusals=tuple(against),
         )
-    return found
+
+
+SILENT = Refusal("no-gain", "")
 
 
 def is_layout_in_use(changes: Fields, gain: Mapping[str, float | None]) -> bool:

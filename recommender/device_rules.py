@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from recommender import own_changes, text
+from recommender import text
 from recommender.engines import names, runnable
 from recommender.knowledge import Knowledge
 from recommender.refusals import Refusal
@@ -25,14 +25,10 @@ def device_refusals(
     technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
 ) -> list[Refusal]:
     """What the device cannot do and what nobody ships for it; the same in every question about this device."""
-    known = own_changes.of_device(situation.hardware, knowledge)
-    key = (technique.slug, changes.get("activation_format"), "weight_format" in changes)
-    if key not in known:
-        known[key] = [
-            *hardware_refusals(technique, changes, situation),
-            *software_refusals(technique, changes, situation, knowledge),
-        ]
-    return list(known[key])
+    return [
+        *hardware_refusals(technique, changes, situation),
+        *software_refusals(technique, changes, situation, knowledge),
+    ]
 
 
 def hardware_refusals(

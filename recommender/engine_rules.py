@@ -6,29 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from costmodel.formats import find_format, for_engine
-from recommender import own_changes, text
-from recommender.engines import OPEN_ENGINES, names
+from recommender import text
+from recommender.engines import names
 from recommender.knowledge import Knowledge
 from recommender.refusals import Refusal
 from recommender.situation import Situation
 from taxonomy.model import Technique
-
-
-def engine_refusals(
-    technique: Technique, changes: Mapping[str, Any], situation: Situation, knowledge: Knowledge
-) -> list[Refusal]:
-    """What the engine in use does not offer; the two model engines `plain` and `roofline` offer everything."""
-    engine = situation.engine
-    if engine.slug in OPEN_ENGINES:
-        return []
-    offered = knowledge.shipped_by(technique.slug)
-    if engine.slug in offered:
-        return []
-    known = own_changes.of_engine(engine, knowledge)
-    key = (technique.slug, changes.get("weight_format"), changes.get("kv_format"))
-    if key not in known:
-        known[key] = not_offered(technique, changes, situation, knowledge)
-    return list(known[key])
 
 
 def not_offered(

@@ -18,8 +18,9 @@ from recommender.knowledge import Knowledge
 from recommender.situation import Situation
 from taxonomy.model import Technique
 
-# Deployments whose changes, and devices whose limits, are kept; one takes about 0.1 MB.
-KEPT = 128
+# Deployments whose changes, and devices, engines and models whose limits are kept; one takes some 10 to 20 kB, and the
+# catalogue has about 200 devices and as many models.
+KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +35,25 @@ class Alone:
 NOTHING = Alone({}, (), False)
 
 
-def kept(situation: Situation, knowledge: Knowledge) -> dict[tuple[str, bool], Alone]:
-    """(Technique, whether the model has what it asks for) → its changes on this deployment, to be filled."""
-    pool: dict[Any, dict[tuple[str, bool], Alone]] = knowledge.standing.setdefault("changes", {})
+def kept(situation: Situation, knowledge: Knowledge) -> dict[str, Alone]:
+    """Technique → its changes on this deployment, where the model has what it asks for; to be filled."""
     key = (situation.engine.slug, tuple(situation.base.items()), tuple(situation.overrides.items()))
-    found = pool.get(key)
-    if found is None:
-        while len(pool) >= KEPT:
-            pool.pop(next(iter(pool)), None)
-        found = pool[key] = {}
-    return found
+    return of_key(key, "changes", knowledge)
 
 
 def stable(
-    technique: Technique,
-    situation: Situation,
-    workload: SimpleNamespace,
-    knowledge: Knowledge,
-    *,
-    able: bool,
+    technique: Technique, situation: Situation, workload: SimpleNamespace, knowledge: Knowledge
 ) -> Alone:
-    """`work_out` of a technique of the snapshot that neither workload nor model change, by the fields it touches.
+    """`work_out` of a technique of the snapshot that the workload does not change, by model and the fields it touches.
 
     Deployments that differ elsewhere share the result, so that few have to be worked out for a new combination.
     """
     pool: dict[tuple[Any, ...], tuple[Technique, Alone]] = knowledge.standing.setdefault("stable", {})
     base = situation.base
+    timeless = technique.slug in knowledge.timeless
     key = (
         id(technique),
-        able,
+        None if timeless else situation.model,
         *[base.get(effect.field) for effect in technique.effects],
         *[base.get(name) for name in LAYOUT],
         *situation.overrides.items(),
@@ -72,7 +63,7 @@ def stable(
         if len(pool) >= KEPT_STABLE:
             pool.clear()
         # The technique is kept beside its changes, so that no other object gets its id.
-        found = pool[key] = (technique, work_out(technique, situation, workload, {}, able=able))
+        found = pool[key] = (technique, work_out(technique, situation, workload, {}))
     return found[1]
 
 
@@ -88,6 +79,17 @@ def of_device(device: Hardware, knowledge: Knowledge) -> dict[Any, Any]:
 def of_engine(engine: Engine, knowledge: Knowledge) -> dict[Any, Any]:
     """The same for an engine."""
     return of_object(engine, "engines", knowledge)
+
+
+def of_key(key: Any, kind: str, knowledge: Knowledge) -> dict[Any, Any]:
+    """A place for what holds for equal keys, to be filled; the oldest makes room."""
+    pool: dict[Any, dict[Any, Any]] = knowledge.standing.setdefault(kind, {})
+    found = pool.get(key)
+    if found is None:
+        while len(pool) >= KEPT:
+            pool.pop(next(iter(pool)), None)
+        found = pool[key] = {}
+    return found
 
 
 def of_object(thing: Any, kind: str, knowledge: Knowledge) -> dict[Any, Any]:
@@ -106,12 +108,8 @@ def work_out(
     situation: Situation,
     workload: SimpleNamespace,
     host: Mapping[str, Any],
-    *,
-    able: bool,
 ) -> Alone:
-    """The changes of one technique; none where the model lacks what its formulas ask about (not `able`)."""
-    if not able:
-        return NOTHING
+    """The changes of one technique on a model that has what its formulas ask about."""
     changes = effects.changes_of(
         technique,
         situation.base,

@@ -8,12 +8,13 @@ from typing import Any
 
 from costmodel.catalogue import all_models
 from costmodel.specs import Model
-from recommender import effects, text
+from recommender import text
 from recommender.device_rules import device_refusals
-from recommender.engine_rules import engine_refusals
+from recommender.engine_rules import not_offered
 from recommender.engines import OPEN_ENGINES
+from recommender.grounds import Grounds
 from recommender.knowledge import Knowledge
-from recommender.question import TRAINING
+from recommender.question import TRAINING, Question
 from recommender.refusals import Refusal
 from recommender.situation import Situation, model_traits
 from taxonomy.model import Lossless, Technique
@@ -36,34 +37,46 @@ _TRAITS = {
 def refusals(
     technique: Technique,
     changes: Mapping[str, Any],
-    situation: Situation,
-    knowledge: Knowledge,
-    in_place: frozenset[str] = frozenset(),
+    grounds: Grounds,
     *,
     unfit: Refusal | None = None,
-    every: bool = False,
+    adapted: bool = False,
 ) -> list[Refusal]:
-    """What speaks against the technique, highest code first: the first reason found, or `every` reason.
+    """What speaks against the technique, highest code first: the first reason found, or every one where it does not fit.
 
-    `unfit` is the estimate's word that it does not fit, which stands second in the interface's order.
+    `unfit` is the estimate's word that it does not fit, which stands second in the interface's order. `adapted`: the
+    technique is not as in the catalogue, but as it is for this model.
     """
-    found = device_refusals(technique, changes, situation, knowledge)
-    if found and not every:
-        return found
-    if unfit is not None:
-        found.append(unfit)
-        every = True  # a plan may still use it beside something that makes room
-    slug, using = technique.slug, situation.using
-    if slug in in_place or slug in using or not knowledge.including[slug].isdisjoint(using):
-        found += use_refusals(technique, changes, situation, knowledge, in_place)
-    if not found or every:
-        found += applicability_refusals(technique, situation, knowledge)
-    if not found or every:
-        found += engine_refusals(technique, changes, situation, knowledge)
-    if (not found or every) and not knowledge.opponents[slug].isdisjoint(in_place):
-        found += conflict_refusals(technique, situation, knowledge, in_place)
-    if not found or every:
-        found += constraint_refusals(technique, situation, knowledge)
+    slug, situation, knowledge = technique.slug, grounds.situation, grounds.knowledge
+    key = (slug, changes.get("activation_format"), "weight_format" in changes)
+    known = grounds.device.get(key)
+    if known is None:
+        known = grounds.device[key] = device_refusals(technique, changes, situation, knowledge)
+    if known:
+        return list(known)
+    # Where it does not fit, a plan may still use it beside something that makes room: every reason counts.
+    every = unfit is not None
+    found = [unfit] if unfit is not None else []
+    if slug in grounds.used:
+        found += use_refusals(technique, changes, situation, knowledge, grounds.in_place)
+    if every or not found:
+        found += applicability_refusals(technique, grounds)
+    shipped = grounds.shipped
+    if (every or not found) and shipped is not None and slug not in shipped:
+        formats = (slug, changes.get("weight_format"), changes.get("kv_format"))
+        known = grounds.engine.get(formats)
+        if known is None:
+            known = grounds.engine[formats] = not_offered(technique, changes, situation, knowledge)
+        found += known
+    if (every or not found) and slug in grounds.opposed:
+        found += conflict_refusals(technique, situation, knowledge, grounds.in_place)
+    if every or not found:
+        wished = None if adapted else grounds.wishes.get(slug)
+        if wished is None:
+            wished = tuple(constraint_refusals(technique, situation, knowledge))
+            if not adapted:
+                grounds.wishes[slug] = wished
+        found += wished
     return found
 
 
@@ -152,27 +165,38 @@ def _value_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def applicability_refusals(technique: Technique, situation: Situation, knowledge: Knowledge) -> list[Refusal]:
+def applicability_refusals(technique: Technique, grounds: Grounds) -> list[Refusal]:
     """What makes no sense for this model or workload."""
-    need, question, code = technique.requires, situation.question, "not-applicable"
-    found = []
-    wanted = knowledge.demands[technique.slug]
-    traits = model_traits(situation.model) if wanted else frozenset()
-    found += [Refusal(code, _lacking(trait, situation.model)) for trait in wanted if trait not in traits]
-    if situation.model.state_bytes_per_sequence and "tokens_per_step" in effects.settings_of(technique):
+    slug = technique.slug
+    key = (slug, slug in grounds.drafting)
+    known = grounds.model.get(key)
+    if known is None:
+        known = grounds.model[key] = tuple(model_refusals(technique, grounds.situation.model, grounds))
+    if slug not in grounds.conditional:
+        return list(known)
+    return [*known, *load_refusals(technique, grounds.situation.question)]
+
+
+def model_refusals(technique: Technique, model: Model, grounds: Grounds) -> list[Refusal]:
+    """What makes no sense for this model, whatever the question."""
+    code, traits = "not-applicable", model_traits(model)
+    wanted = grounds.knowledge.demands[technique.slug]
+    found = [Refusal(code, _lacking(trait, model)) for trait in wanted if trait not in traits]
+    if model.state_bytes_per_sequence and technique.slug in grounds.drafting:
         # A rejected draft is cut off a cache; a recurrent state has already swallowed it.
+        found.append(Refusal(code, f"needs to undo rejected tokens; {model.name} keeps a recurrent state."))
+    if technique.mechanism == DRAFT_MODEL and "mtp" in traits and not has_small_sibling(model):
         found.append(
-            Refusal(code, f"needs to undo rejected tokens; {situation.model.name} keeps a recurrent state.")
+            Refusal(
+                code, f"no small model shares the vocabulary of {model.name}, which has a layer for it (MTP)."
+            )
         )
-    if (
-        technique.mechanism == DRAFT_MODEL
-        and "mtp" in model_traits(situation.model)
-        and not has_small_sibling(situation.model)
-    ):
-        name = situation.model.name
-        found.append(
-            Refusal(code, f"no small model shares the vocabulary of {name}, which has a layer for it (MTP).")
-        )
+    return found
+
+
+def load_refusals(technique: Technique, question: Question) -> list[Refusal]:
+    """What makes no sense under this load, or on so few devices."""
+    need, code, found = technique.requires, "not-applicable", []
     if need.min_devices > question.devices:
         found.append(Refusal(code, f"needs {need.min_devices} devices or more; {question.devices} is given."))
     if need.min_batch > question.batch:
