@@ -68,7 +68,10 @@ def status(reader: Reader) -> Row:
         for name, table in (
             ("works", "work"),
             ("records", "record"),
-            ("citations", "citation"),
+            (
+                "citations",
+                "(SELECT DISTINCT citing_id, cited_id, number FROM citation) AS one",  # several sources may say it
+            ),
             ("techniques", "technique"),
             ("evidence", "evidence"),
             ("relations", "relation"),

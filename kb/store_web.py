@@ -50,9 +50,10 @@ def every_survey(reader: Reader) -> list[Row]:
 
 
 def every_citation(reader: Reader) -> list[Row]:
-    """Who cites whom, under which number and, where the source gives it, on which page."""
+    """Who cites whom, under which number and, where a source gives it, on which page; once, whoever says so."""
     return reader.rows(
-        "SELECT citing_id, cited_id, record_id, number, page FROM citation ORDER BY citing_id, number"
+        "SELECT citing_id, cited_id, MIN(record_id) AS record_id, number, MAX(page) AS page FROM citation"
+        " GROUP BY citing_id, cited_id, number ORDER BY citing_id, number, cited_id"
     )
 
 

@@ -268,12 +268,12 @@ def propose(reader: Reader, titles: Sequence[str], abstracts: Sequence[str] = ()
 
 
 def propose_for_works(reader: Reader, works: Sequence[int]) -> list[Mapping[str, Any]]:
-    """The same for works of the database that no technique claims; papers only."""
+    """The same for works whose role nobody has decided yet; papers only."""
     rows = [
         row
         for work in works
         for row in reader.rows(
-            "SELECT slug, title, abstract FROM work WHERE id = :work AND kind = 'paper' AND title <> '' AND NOT EXISTS"
+            "SELECT slug, title, abstract FROM work WHERE id = :work AND kind = 'paper' AND title <> '' AND role = '' AND NOT EXISTS"
             " (SELECT 1 FROM techniquework WHERE techniquework.work_id = work.id)",
             {"work": work},
         )

@@ -1,11 +1,15 @@
 """The classifier of new papers: right on papers it has not seen, honest about doubt, no leakage."""
 
 import re
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kb.db import open_reader
 from recommender.classify import (
     Classifier,
     best_temperature,
@@ -95,13 +99,19 @@ def test_proposals_do_not_depend_on_company(reader):
     assert propose(reader, []) == []
 
 
-def test_works_that_a_technique_claims_are_not_proposed_again(reader):
-    claimed = reader.rows("SELECT work_id FROM techniquework ORDER BY work_id LIMIT 5")
-    assert propose_for_works(reader, [row["work_id"] for row in claimed]) == []
-    survey = reader.one("SELECT id, slug FROM work WHERE role = 'survey' AND kind = 'paper' ORDER BY id")
-    found = propose_for_works(reader, [survey["id"]])
-    assert [item["work"] for item in found] == [survey["slug"]]
-    assert set(found[0]) >= {"level", "classes", "bottlenecks", "nearest", "note"}
+def test_only_works_that_nobody_has_placed_are_proposed(database, tmp_path):
+    path = tmp_path / "kb.sqlite"
+    shutil.copy(database, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        survey = "SELECT MIN(id) FROM work WHERE role = 'survey' AND kind = 'paper'"
+        connection.execute(f"UPDATE work SET role = '', title = 'A paper that is new' WHERE id = ({survey})")
+    with closing(open_reader(str(path))) as reader:
+        placed = reader.rows("SELECT id FROM work WHERE role <> '' ORDER BY id LIMIT 200")
+        assert propose_for_works(reader, [row["id"] for row in placed]) == []
+        new = reader.one("SELECT id, slug FROM work WHERE title = 'A paper that is new'")
+        found = propose_for_works(reader, [new["id"]])
+        assert [item["work"] for item in found] == [new["slug"]]
+        assert set(found[0]) >= {"level", "classes", "bottlenecks", "nearest", "note"}
 
 
 def test_cross_validation_beats_the_nearest_title_and_the_target_nearly(reader):
