@@ -11,7 +11,7 @@ from costmodel.efficiency import Rates, engine_class, rates_for
 from costmodel.formats import for_engine, lookup
 from costmodel.layout import PCIE_BYTES_PER_S, Layout, layout_of
 from costmodel.linear import Shape, shape_of
-from costmodel.numeric import maximum, minimum, where
+from costmodel.numeric import maximum, minimum, or_default, where
 from costmodel.offload import DISK_BYTES_PER_S, HOST_FLOPS_PER_S, HOST_MEMORY_BYTES_PER_S
 from costmodel.operators import Setup
 from costmodel.paths import Path, paths, peak_flops
@@ -67,7 +67,7 @@ def choose(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> 
         if isinstance(first, str):
             return value.astype(str)
         return value.astype(bool if isinstance(first, bool | np.bool_) else float)
-    return value
+    return or_default(value, default)
 
 
 def given(value: Any, fallback: float) -> Any:

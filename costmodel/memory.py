@@ -18,7 +18,7 @@ from costmodel.kvcache import (
     kv_bytes_per_token,
     state_bytes_per_sequence,
 )
-from costmodel.numeric import ceiling, maximum, minimum, where
+from costmodel.numeric import ceiling, maximum, minimum, or_default, where
 from costmodel.params import Parameters, count_parameters
 from costmodel.specs import Deployment, Engine, Hardware, Model, Workload
 from costmodel.units import BITS_PER_BYTE, GIB
@@ -144,9 +144,9 @@ def device_weight_share(deployment: Deployment) -> Any:
 def setting(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> Any:
     """A Deployment field, or what the engine does where it is None."""
     value = getattr(deployment, name)
-    if value is None:
-        value = engine.defaults.get(name)
-    return fallback if value is None else value
+    default = engine.defaults.get(name)
+    default = fallback if default is None else default
+    return default if value is None else or_default(value, default)
 
 
 def context_at_end(workload: Workload, deployment: Deployment) -> Any:

@@ -85,3 +85,10 @@ def ceiling(value: Any) -> Any:
 def logarithm2(value: Any) -> Any:
     """log₂(value) of a positive value."""
     return math.log2(value) if isinstance(value, SCALARS) else np.log2(value)
+
+
+def or_default(value: Any, default: Any) -> Any:
+    """The value, with the default for elements that are not a number: those say nothing."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
+        return np.where(np.isnan(value), default, value)
+    return value

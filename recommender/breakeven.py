@@ -105,7 +105,7 @@ def break_evens(
         least = crossings(ACCEPTANCES, gains[:, split:], np.array([max(rate or 0.5, 0.01) for rate in rates]))
     answers = []
     for i, rate in enumerate(rates):
-        found: dict[str, Any] = {"batch": _whole(batch[i]), "context_tokens": _whole(context[i])}
+        found: dict[str, Any] = {"batch": whole(batch[i]), "context_tokens": whole(context[i])}
         if rate is not None:
             value = least[i]
             found["acceptance_rate"] = None if value is None else round(value, 3)
@@ -119,7 +119,7 @@ def acceptance_of(techniques: Sequence[Technique], situation: Situation) -> floa
     for technique in techniques:
         for knob in technique.knobs:
             if knob.name == "acceptance_rate":
-                return min(float(knob.default if given is None else given), 0.99)
+                return float(knob.default if given is None else given)
     return None
 
 
@@ -131,6 +131,6 @@ def spread_out(changes: Fields, width: int) -> list[Fields]:
     return [{**changes, **{name: value[i] for name, value in arrays.items()}} for i in range(width)]
 
 
-def _whole(value: float | None) -> int | None:
+def whole(value: float | None) -> int | None:
     """The first whole number at or beyond a crossing."""
     return None if value is None else max(1, math.ceil(value - 1e-9))

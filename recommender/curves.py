@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,40 +11,41 @@ import numpy as np
 
 from recommender import breakeven, effects, rank
 from recommender.answer import Json, plain
-from recommender.assess import spread_of
+from recommender.assess import Assessments, assess, spread_of
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.pricing import price
 from recommender.question import Question
-from recommender.situation import resolve
+from recommender.situation import Situation, resolve
+from taxonomy.model import Technique
 
+MOST_BATCH = 512  # drawn, unless the question asks for more
 # An objective → the metric whose gain it ranks by, as in recommender.assess.
 METRIC_OF = {"cost": "throughput"}
 
 
 def gain_curves(
-    knowledge: Knowledge,
-    question: Question,
-    techniques: Sequence[str],
+    situation: Situation,
+    techniques: Mapping[str, Technique],
     *,
     overrides: Mapping[str, Any] | None = None,
     metric: str | None = None,
 ) -> Json:
-    """Gain of a stack of techniques over the question's baseline along batch and along prompt length.
+    """Gain of a stack of techniques (by slug) over the question's baseline along batch and along prompt length.
 
     {"metric", "batch": [{"x", "gain", "low", "high", "fits", "baseline_fits"}], "context_tokens": [same],
     "break_even": {"batch", "context_tokens"}}; one call of the cost model.
     """
-    situation = resolve(question, knowledge)
+    question = situation.question
     metric = metric or METRIC_OF.get(question.objective, question.objective)
-    batches = np.unique(np.append(breakeven.BATCHES[:-2], float(question.batch)))
+    batches = np.unique(np.append(breakeven.BATCHES, float(question.batch)))
     contexts = np.unique(np.append(breakeven.CONTEXTS, float(question.input_tokens)))
     batch = np.concatenate([batches, np.full(len(contexts), float(question.batch))])
     prompt = np.concatenate([np.full(len(batches), float(question.input_tokens)), contexts])
     width = len(batch)
     grid = replace(situation.workload, batch=batch, input_tokens=prompt)
     changes = effects.compose(
-        [knowledge.techniques[slug] for slug in techniques],
+        list(techniques.values()),
         situation.base,
         model=situation.model,
         workload=effects.formula_workload(grid),
@@ -61,9 +63,11 @@ def gain_curves(
     spread = 0.0 if metric in ("memory", "max_batch") else spread_of(changes)
     split = len(batches)
 
-    def points(places: Any, start: int) -> list[Json]:
+    def points(places: Any, start: int, most: float) -> list[Json]:
         found = []
         for i, place in enumerate(places, start=start):
+            if place > most:
+                break
             value = rank.number(gain[i])
             band = rank.interval(value, spread) if spread else (value, value)
             low, high = band or (None, None)
@@ -79,22 +83,48 @@ def gain_curves(
             )
         return found
 
+    def crosses(places: Any, grid: Any, start: int, here: float) -> int | None:
+        on_grid = np.isin(
+            places, grid
+        )  # so that it is the break-even of the answer, which knows the grid alone
+        found = gain[start : start + len(places)][on_grid]
+        return breakeven.whole(breakeven.crossing(places[on_grid], found, here))
+
     return {
         "metric": metric,
         "techniques": list(techniques),
-        "batch": points(batches, 0),
-        "context_tokens": points(contexts, split),
+        "batch": points(batches, 0, max(MOST_BATCH, question.batch)),
+        "context_tokens": points(contexts, split, math.inf),
         "break_even": {
-            "batch": _rounded(breakeven.crossing(batches, gain[:split], question.batch)),
-            "context_tokens": _rounded(breakeven.crossing(contexts, gain[split:], question.input_tokens)),
+            "batch": crosses(batches, breakeven.BATCHES, 0, question.batch),
+            "context_tokens": crosses(contexts, breakeven.CONTEXTS, split, question.input_tokens),
         },
     }
+
+
+def advised_curves(
+    knowledge: Knowledge, question: Question, slugs: Sequence[str], deployment: Mapping[str, Any]
+) -> Json:
+    """`gain_curves` of techniques in the form in which they are advised: the width that fits, the engine's kernels.
+
+    `deployment` is the advised one; the share of weights it keeps in host memory holds along the curves.
+    """
+    assessments = assess_few(knowledge, question, slugs)
+    here = {slug: assessments.technique(slug) for slug in slugs}
+    share = deployment.get("host_weight_share")
+    overrides = {} if share is None else {"host_share": share}
+    return gain_curves(assessments.situation, here, overrides=overrides)
+
+
+def assess_few(knowledge: Knowledge, question: Question, slugs: Sequence[str]) -> Assessments:
+    """What the recommender thinks of these techniques alone."""
+    situation = resolve(question, knowledge)
+    few = {slug: knowledge.techniques[slug] for slug in (*slugs, *situation.using)}
+    return assess(
+        situation, Knowledge(techniques=few, relations=knowledge.relations, evidence=knowledge.evidence)
+    )
 
 
 def full_estimate(knowledge: Knowledge, question: Question, changes: Mapping[str, Any]) -> Json:
     """The estimate of one recommended deployment with its operators, which answers carry for the baseline only."""
     return plain(price(resolve(question, knowledge), [dict(changes)]).full_body(0))
-
-
-def _rounded(value: float | None) -> int | None:
-    return None if value is None else max(1, round(value))

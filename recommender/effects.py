@@ -274,10 +274,11 @@ def _plain_columns(base: Mapping[str, Any], candidates: Sequence[Mapping[str, An
 
 _NUMBERS, _NAMES, _SWITCHES = frozenset({int, float}), frozenset({str}), frozenset({bool})
 
-# What "no limit" and "not chunked" look like as numbers, for fields whose arrays cannot hold None.
+# What None looks like as a number, for fields whose arrays cannot hold it: no limit, or (not a number) whatever the
+# engine does.
 NEUTRAL: Fields = {
     "kv_window_tokens": math.inf,
-    "chunk_tokens": 0.0,
+    "chunk_tokens": math.nan,
     "kv_waste_share": 0.0,
     "expert_parallel": 1.0,
 }

@@ -238,7 +238,7 @@ def situation_of(question: Question | Mapping[str, Any], knowledge: Knowledge | 
 
 def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, Any]) -> Json:
     """A technique's gain over batch and over prompt length in one scenario, and whether it is any use there."""
-    from recommender.curves import gain_curves
+    from recommender.curves import advised_curves, assess_few
 
     knowledge, question = load_knowledge(reader), as_question(given)
     technique = knowledge.find(slug)
@@ -246,28 +246,17 @@ def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, An
         raise InvalidQuestion(
             f"unknown technique {slug[:60]!r}", hint="See: kb list techniques", field="technique"
         )
-    situation = resolve(question, knowledge)
-    one = Knowledge(
-        techniques={technique: knowledge.techniques[technique]},
-        relations=knowledge.relations,
-        evidence=knowledge.evidence,
-    )
-    assessments = assess(situation, one)
+    assessments = assess_few(knowledge, question, [technique])
     item = assessments.items[technique]
-    # as it is here: the widest form that fits, the engine's own kernels
-    here = Knowledge(techniques={technique: assessments.technique(technique)})
     refusal = first(list(item.refusals)) if item.refusals else None
-    overrides = (
-        {"host_share": item.changes["host_weight_share"]} if "host_weight_share" in item.changes else {}
-    )
     return plain(
         {
             "scenario": question.scenario(),
-            "resolved": situation.resolved,
+            "resolved": assessments.situation.resolved,
             "gain": dict(item.gain),
             "code": refusal.code if refusal else None,
             "reason": refusal.reason if refusal else None,
-            **gain_curves(here, question, [technique], overrides=overrides),
+            **advised_curves(knowledge, question, [technique], item.changes),
         }
     )
 

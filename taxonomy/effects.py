@@ -44,10 +44,13 @@ def accepted(rate: Any, drafted: Any) -> Any:
     """Mean tokens gained per verification when each drafted token is accepted with probability `rate`.
 
     (1 - rate^(drafted + 1)) / (1 - rate), the bonus token included (Leviathan et al. 2023, equation 1).
+
+    >>> accepted(0.5, 2), accepted(1.0, 4)
+    (1.75, 5.0)
     """
-    if isinstance(rate, int | float) and rate >= 1.0:
-        return drafted + 1
-    return (1 - rate ** (drafted + 1)) / (1 - rate)
+    sure = rate >= 1.0  # one for each element of an array; there the formula is 0 / 0
+    safe = rate * (1 - sure)
+    return sure * (drafted + 1) + (1 - sure) * (1 - safe ** (drafted + 1)) / (1 - safe)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "accepted": accepted}

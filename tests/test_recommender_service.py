@@ -7,11 +7,14 @@ import random
 
 import pytest
 
-from costmodel.catalogue import all_hardware, all_models
+from costmodel.catalogue import all_engines, all_hardware, all_models
 from recommender import soundness
 from recommender.assess import assess
+from recommender.curves import advised_curves
+from recommender.engines import runs_on
 from recommender.errors import InvalidQuestion
 from recommender.knowledge import Knowledge, load_knowledge
+from recommender.pricing import price
 from recommender.question import Question
 from recommender.service import estimate, recommend, recommend_with, sweep, technique_curve
 from recommender.situation import resolve
@@ -44,6 +47,37 @@ def test_random_scenarios_are_sound(seed, knowledge):
     assert soundness.faults(answer, knowledge) == [], scenario
     assert soundness.bound_faults(assess(resolve(question, knowledge), knowledge)) == [], scenario
     json.dumps(answer.as_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pricing_together_equals_pricing_alone(seed, knowledge):
+    """What one candidate sets may not change what the engine does for the others (llama.cpp's own batches of 512)."""
+    draw = random.Random(seed)
+    scenario = soundness.random_scenario(draw, sorted(all_hardware()), sorted(all_models()))
+    device = all_hardware()[scenario["hardware"]]
+    for name in ("llama.cpp", draw.choice(sorted(all_engines()))):
+        if runs_on(all_engines()[name], device):
+            found = assess(resolve(Question.from_mapping({**scenario, "engine": name}), knowledge), knowledge)
+            for place in range(0, len(found.candidates), 9):
+                alone = price(found.situation, [found.candidates[place]])
+                for metric, values in found.priced.metrics.items():
+                    assert alone.metrics[metric][0] == pytest.approx(values[place], rel=1e-9, nan_ok=True), (
+                        name, metric, found.candidates[place],
+                    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_curves_pass_through_the_answer(seed, knowledge):
+    """At the question's own batch the curve shows the answer's gain, and both name the same break-even."""
+    draw = random.Random(1000 + seed)
+    scenario = soundness.random_scenario(draw, sorted(all_hardware()), sorted(all_models()))
+    question = Question.from_mapping(scenario)
+    answer = recommend_with(knowledge, question)
+    for item in answer.recommendations[:4]:
+        curves = advised_curves(knowledge, question, item.techniques, item.deployment)
+        here = next(point["gain"] for point in curves["batch"] if point["x"] == question.batch)
+        assert here == pytest.approx(item.gain[curves["metric"]], rel=1e-6)
+        assert {name: item.break_even.get(name) for name in curves["break_even"]} == curves["break_even"]
 
 
 def test_the_same_question_gives_the_same_answer(knowledge):
@@ -359,8 +393,6 @@ def test_drafts_copied_from_the_text_are_no_step_without_the_users_word(reader):
     from recommender.assess import assess
     from recommender.knowledge import load_knowledge
     from recommender.plans import parts_of
-    from recommender.question import Question
-    from recommender.situation import resolve
 
     knowledge = load_knowledge(reader)
 

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from costmodel.catalogue import find_hardware
 from costmodel.errors import CostModelError
 from recommender import service
-from recommender.curves import full_estimate, gain_curves
+from recommender.curves import advised_curves, full_estimate
 from recommender.errors import RecommenderError
 from recommender.question import Question
 from web import answer_view as view
@@ -322,10 +322,7 @@ def curves(library: Library, question: Question, best: Mapping[str, Any] | None,
     """Gain of the first option against batch and against prompt length."""
     if best is None:
         return []
-    overrides = {}
-    if "host_weight_share" in best["deployment"]:
-        overrides["host_share"] = best["deployment"]["host_weight_share"]
-    data = gain_curves(library.knowledge(), question, best["techniques"], overrides=overrides)
+    data = advised_curves(library.knowledge(), question, best["techniques"], best["deployment"])
     return curve_charts(data, question, best["name"], "/recommend/gain.json", pairs)
 
 
@@ -369,7 +366,7 @@ def gain_json(request: Request, library: LibraryDep) -> Response:
     best = view.best_of(service.recommend(library.reader(), question).as_dict())
     if best is None:
         return JSONResponse({"data": [], "layout": {}})
-    data = gain_curves(library.knowledge(), question, best["techniques"])
+    data = advised_curves(library.knowledge(), question, best["techniques"], best["deployment"])
     axis = "context_tokens" if request.query_params.get("axis") == "context_tokens" else "batch"
     return JSONResponse(gain_spec(data, axis, best["name"]))
 
