@@ -67,6 +67,8 @@ PARTICLES = frozenset(
         "ben",
     ]
 )
+FAMILY_BEGINS = frozenset(["De", "Del", "Van", "Von", "Di", "Da", "Dos", "Le", "El", "Della", "Ten", "Ó"])
+DOUBLE_PARTICLES = frozenset(["Van Der", "Van Den", "Van De", "De La", "De Las", "De Los", "Von Der"])
 # Surnames as often as particles, when capitalised: "Quoc Le", "Xin Li La". Only a lower-case one binds.
 SUFFIXES = frozenset(["jr", "jr.", "sr", "sr.", "ii", "iii", "iv", "phd", "ph.d.", "md"])
 INITIALS = r"(?:[^\W\d_]{1,2}\.(?:[-‐–]?\s?[^\W\d_]{1,3}\.)*)"
@@ -87,6 +89,10 @@ ORGANISATION = re.compile(
 RARE_SEPARATOR = re.compile(r"[;&]| (?:amd|und|y|et|AND|And) ")
 MAY_END_ET_AL = re.compile(r"\bal\b|alii|others|colleagues", re.IGNORECASE)
 COMMON = re.compile(r"((?:[^\W\d_]\.(?:-[^\W\d_]\.)? )+)([^\W\d_]{2,}(?:-[^\W\d_]{2,})?)")
+SPELT_OUT = re.compile(
+    r"[^\W\d_]{2,}[a-zà-ÿ]\s+(?:[^\W\d_]\.\s+)*[^\W\d_]{2,}$"
+)  # "Zachary DeVito", "Norman P. Jouppi"
+MIDDLE_NAME = re.compile(r"([^\W\d_a-z][^\W\d_]+) ([^\W\d_]+(?:-[^\W\d_]+)*)$")
 FOOTNOTE = re.compile(r"(?<=[a-zà-ÿ])\d+$")  # "Lespiau1"
 
 
@@ -115,6 +121,50 @@ def name(family: str, given: str = "") -> Name:
     return {"family": family, "given": given} if given else {"family": family}
 
 
+SUFFIX = re.compile(
+    r"(?<=[^\W\d_])(?P<dot>\.?)(?:(?P<comma>,)\s*|\s+)(?:[JS]r\b(?P<stop>\.?)|(?:II|III|IV)\b(?P<roman>\.?))(?=[\s,;:(&]|$)"
+)
+BEGINS_WITH_FAMILY = re.compile(r"[^,]+,\s*(?:[^\W\d_]\.[\s-]?)+(?:,|\s|$)")
+PERSON = re.compile(r"(?:[^\W\d_]\.[\s-]?|[^\W\d_a-z][^\W\d_]*[\s-])*[^\W\d_a-z][^\W\d_]+")
+END_OF_NAMES = re.compile(r"[^\W\d_]{2,}[.?!:]\s|[“„\"]|``|\d{4}")
+
+
+def drop_suffixes(text: str) -> str:
+    """The reference without "Jr.", "Sr.", "II" … behind its authors' names; those in the title stay.
+
+    >>> drop_suffixes("Martin L. King, Jr. and Sammy Davis III. Part III. In ICML, 2020.")
+    'Martin L. King and Sammy Davis. Part III. In ICML, 2020.'
+    >>> drop_suffixes("King, M. L., Jr., Davis, S., III: Title"), drop_suffixes("King ML Jr., Davis S III. Title")
+    ('King, M. L., Davis, S.: Title', 'King ML, Davis S. Title')
+    """
+    out: list[str] = []
+    done = 0
+    for match in SUFFIX.finditer(text):
+        before = "".join(out) + text[done : match.start()]
+        if END_OF_NAMES.search(before + " "):
+            break
+        if match["roman"] is not None and not match["comma"] and not ends_a_name(before, text[match.end() :]):
+            continue
+        out.append(text[done : match.start()])
+        stop = match["dot"] or match["stop"] or match["roman"]
+        # "King Jr. Title": the stop ends the list; "King Jr. and …", "King Jr., …": it is the suffix's own
+        ends = not re.match(r"\s*(?:[,;:(&]|and\b|et al)", text[match.end() :])
+        out.append("." if match["dot"] or (stop and ends) else "")
+        done = match.end()
+    return "".join(out) + text[done:] if out else text
+
+
+def ends_a_name(before: str, after: str) -> bool:
+    """Whether a numeral between the two belongs to a name, not to a title such as "… S. Deep Part III"."""
+    last = re.split(r"[,;&]|\band\b", before)[-1].strip()
+    first = before.split(",", 1)[0]
+    if VANCOUVER.match(first):
+        return VANCOUVER.match(last) is not None
+    if BEGINS_WITH_FAMILY.match(before):
+        return after.startswith(",")
+    return PERSON.fullmatch(last) is not None
+
+
 @lru_cache(maxsize=65536)
 def given_first(text: str) -> tuple[str, str]:
     """One name written "Given Family", as (family, given).
@@ -128,7 +178,7 @@ def given_first(text: str) -> tuple[str, str]:
     if len(tokens) == 1:
         return tokens[0], ""
     start = 0
-    while start < len(tokens) - 1 and IS_INITIAL.match(tokens[start]):
+    while start < len(tokens) - 1 and IS_INITIAL.match(tokens[start]) and tokens[start] != "Ó":
         start += 1
     if start:
         # "J. Zico Kolter" written "J. Z. Kolter" has no spelt-out given name; what follows initials is the family.
@@ -136,20 +186,10 @@ def given_first(text: str) -> tuple[str, str]:
     start = len(tokens) - 1
     while start > 1 and (tokens[start - 1].lower() in PARTICLES and not tokens[start - 1].istitle()):
         start -= 1
-    if start > 1 and tokens[start - 1] in (
-        "De",
-        "Del",
-        "Van",
-        "Von",
-        "Di",
-        "Da",
-        "Dos",
-        "Le",
-        "El",
-        "Della",
-        "Ten",
-    ):
+    if start > 1 and tokens[start - 1] in FAMILY_BEGINS:
         start -= 1
+    elif start > 2 and " ".join(tokens[start - 2 : start]) in DOUBLE_PARTICLES:
+        start -= 2
     return " ".join(tokens[start:]), " ".join(tokens[:start])
 
 
@@ -194,7 +234,10 @@ def split_given_first(text: str) -> Names:
     """
     text, et_al = strip_et_al(text.strip().rstrip(","))
     found: list[Name] = []
-    for piece in parts(text):
+    pieces = parts(text)
+    # Among spelt-out names "J. Zico Kolter" is one, too; among initials "G. García Márquez" has two family names.
+    spelt_out = any(SPELT_OUT.match(piece) for piece in pieces)
+    for piece in pieces:
         if match := COMMON.fullmatch(piece):  # "A. B. Family": nearly all of them, and the fast way
             found.append({"family": match[2], "given": match[1].rstrip()})
             continue
@@ -204,6 +247,8 @@ def split_given_first(text: str) -> Names:
             found.append(name(piece))
             continue
         family, given = given_first(piece)
+        if spelt_out and given and (match := MIDDLE_NAME.match(family)) and match[1] not in FAMILY_BEGINS:
+            family, given = match[2], f"{given} {match[1]}"
         found.append(name(family, given))
     return Names(tuple(found), et_al)
 
@@ -226,6 +271,8 @@ def split_family_first(text: str) -> Names:
         position = 0
         while position < len(pieces):
             family = pieces[position]
+            if family[0] in "….":  # "Ainslie, J., … Zemlyanskiy, Y.": some were left out
+                family, et_al = family.lstrip("… .") or family, True
             given = pieces[position + 1] if position + 1 < len(pieces) else ""
             position += 1
             if given and IS_INITIALS.match(given):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ingest.identifiers import ARXIV, arxiv_id, doi, find_arxiv, find_urls
 from ingest.kinds import kind_of
-from ingest.names import Name
+from ingest.names import Name, drop_suffixes
 from ingest.styles import SPLITTERS, STYLES, YEAR, detect_style
 from ingest.tail import read_tail
 from kb.text import nfc, plain_title
@@ -36,6 +36,7 @@ BACK_REFERENCES = re.compile(r"(?<=[.…])\s+\d{1,3}(?:,\s*\d{1,3})*\s*$")
 EDITION_IN_TITLE = re.compile(
     r"[,.]?\s*\(?((?:\d+(?:st|nd|rd|th)|second|third|fourth|fifth|revised)\s+ed)\w*\.?\)?$", re.IGNORECASE
 )
+MAY_HOLD_SUFFIX = re.compile(r"[,\s](?:[JS]r|II|III|IV)\b")
 YEAR_AT_END = re.compile(rf"(?:,\s*|\s*\.\s*)\(?({YEAR})\)?$")
 
 
@@ -129,6 +130,8 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
 
         text, _ = strip_additions(text)
     text = MARKER.sub("", text, count=1)
+    if MAY_HOLD_SUFFIX.search(text):
+        text = drop_suffixes(text)
     if text[-1:].isdigit():
         text = BACK_REFERENCES.sub("", text)
     truncated = cut or text.endswith(("…", "..."))

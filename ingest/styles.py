@@ -18,7 +18,7 @@ from ingest.names import (
     split_vancouver,
     strip_et_al,
 )
-from ingest.tail import split_title
+from ingest.tail import STRICT_VENUE, VENUE, split_title
 
 WORD_LENGTH = 40
 STYLES = ("quoted", "author-year", "acm", "lncs", "plain")
@@ -31,6 +31,10 @@ QUOTED = re.compile(r"(?:^|[\s,.;:(])(?P<open>[“„«\"]|``)(?=\S)")
 AFTER_TITLE = re.compile(r"(?:Accessed|URL|https?:|arXiv|doi|DOI|Available|Retrieved|\[Online)")
 LONG_WORD_AND_STOP = re.compile(r"[^\W\d_]{3,}\.\s")
 SENTENCE = re.compile(r"[.?!]\s+[^\W\d_]{4,}\s+(?!(?:and|amd|und)\b)[a-z]{3,}")
+VENUE_BEFORE_YEAR = re.compile(r"[.?!]\s+In:?\s+[A-Z\d]|\bpages\s+\d|\bpp?\.\s*\d")
+STOP = re.compile(r"[.?!]\s+")
+SMALL_WORD = re.compile(r"(?<!\S)[a-z][\w-]+")
+JOINING = frozenset(["and", "amd", "und", "et", "al", "others"])
 FAMILY_FIRST = r"[^\W\d_][^,.;:\d]{0,40},\s+(?:[^\W\d_]{1,2}\.[\s-]?)+(?:,?\s*(?:Jr\.|Sr\.|I{2,3}\b|IV\b))?"
 FAMILY_FIRST_LIST = re.compile(
     rf"{FAMILY_FIRST}(?:(?:,\s*|\s*)(?:(?:and|&)\s+)?{FAMILY_FIRST})*(?:,?\s*et al\.?,?\s+)?"
@@ -41,6 +45,8 @@ BEHIND_QUOTE = re.compile(
     r"\s+(?!(?:in|at|on|from|to appear|presented|available|accessed|arxiv|doi|url|https?|ph\.?d|master|tech|vol|pp|no|"
     r"unpublished|preprint|blog)\b)[a-z]{3,}"
 )
+QUOTATION_AND_COLON = re.compile(r":\s+[^\W_]")
+TITLE_GOES_ON = re.compile(r"\s+[A-ZÀ-Þ][a-z]+\s+[a-z][^.?!\d“”\"]{8,}\.\s+")
 # Elsevier: "I. Family, Title, in: Venue, 2022, pp. 1–9." and "I. Family, Title, Venue 9 (8) (1997) 1735–1780."
 COMMA_TITLE_TAIL = re.compile(
     rf",\s+(?=in:\s|[^,]{{2,120}}?\s\d+(?:\s\([^()]*\))?\s\({YEAR}\)\s+[\w:–-]+\.?(?:\s|$)|arXiv preprint)"
@@ -58,6 +64,7 @@ def detect_style(text: str, *, truncated: bool = False) -> str:
         start = match.start("open")
         if (
             end is not None
+            and not quotation_opens_title(text, end)
             and all(year is None or year.end() >= start for year in (brackets, stops))
             and (text[end - 1] in ",.?!" or not BEHIND_QUOTE.match(text[end:].lstrip("”“»\"'")))
         ):
@@ -71,12 +78,30 @@ def detect_style(text: str, *, truncated: bool = False) -> str:
     if stops:
         before = text[: stops.start()]
         titled = AFTER_TITLE.match(text, stops.end()) and LONG_WORD_AND_STOP.search(before)
-        if not titled and "://" not in before and not SENTENCE.search(before):
+        if not titled and "://" not in before and not holds_a_title(before):
             return "acm"
     first = text.split(",", 2)
     if truncated and not stops and len(first) > 2 and IS_INITIALS.match(first[1].strip()):
         return "author-year"  # cut inside the author list
     return "plain"
+
+
+def holds_a_title(text: str) -> bool:
+    """Whether more than names stands in what precedes a year between full stops.
+
+    >>> holds_a_title("T. Dao. Fast things. In ICML, pages 1–6"), holds_a_title("LeCun Y. To be or not to be")
+    (True, True)
+    >>> holds_a_title("J. von der Berg and A. de la Cruz"), holds_a_title("vLLM Team")
+    (False, False)
+    """
+    if SENTENCE.search(text) or VENUE_BEFORE_YEAR.search(text):
+        return True
+    _, *segments = STOP.split(text)
+    return any(
+        len([word for word in SMALL_WORD.findall(segment) if word not in PARTICLES and word not in JOINING])
+        > 1
+        for segment in segments
+    )
 
 
 def closing_quote(text: str, start: int, opening: str) -> int | None:
@@ -88,11 +113,34 @@ def closing_quote(text: str, start: int, opening: str) -> int | None:
     for match in (CLOSING_TEX if opening == "``" else CLOSING).finditer(text, start):
         position, mark = match.start(), match[0]
         after = text[match.end() : match.end() + 1]
-        if text[position - 1] in ",.?!" and (not after or after in " ,.;:)[("):
+        if text[position - 1] in ",.?!" and (not after or after in " ,.;)[(" or last_mark(text, match.end())):
             return position
         if mark != opening or not after or not after.isalnum():
             last = position
     return last
+
+
+def last_mark(text: str, start: int) -> bool:
+    return CLOSING.search(text, start) is None
+
+
+def quotation_opens_title(text: str, end: int) -> bool:
+    """Whether the quotation that closes at `end` only opens the title: “Why me?”: Explaining …, “Why me?” Explaining …
+
+    >>> text = "A. B. “Why trust you?” Explaining the predictions of any classifier. In KDD, 2016."
+    >>> quotation_opens_title(text, text.index("”"))
+    True
+    >>> text = "A. B. “Why trust you?” Journal of Explaining. Springer, 2016."
+    >>> quotation_opens_title(text, text.index("”"))
+    False
+    """
+    behind = text[end:].lstrip("”“»\"'")
+    if QUOTATION_AND_COLON.match(behind):
+        return True
+    if text[end - 1] not in "?!" or VENUE.match(behind.lstrip()):
+        return False
+    goes_on = TITLE_GOES_ON.match(behind)
+    return goes_on is not None and STRICT_VENUE.match(behind, goes_on.end()) is not None
 
 
 def split_quoted(text: str) -> tuple[Names, str, str, int | None]:
@@ -194,17 +242,21 @@ def split_plain(text: str) -> tuple[Names, str, str, int | None]:
 def end_of_initials(text: str) -> int | None:
     """Where a title starts behind a comma: "I. Goodfellow, Y. Bengio, and A. Courville, Deep Learning. MIT Press"."""
     position = 0
+    joined = False  # an "and" has gone by: the next name would be the last one
     for chunk in text.split(","):
         name_like = re.sub(r"^\s*(?:and|&)\s+", "", chunk.strip())
         if not position and not re.match(r"(?:[^\W\d_]\.[\s-]?)+[^\W\d_]", name_like):
             return None
         words = name_like.split()
         if position and words and words[0][-1:] != "." and name_like[0].isupper():
+            if not joined and NAMES_GO_ON.match(text, position):  # "J. Zico Kolter, Zachary DeVito, and …"
+                return None
             # A full stop inside is a title's end, unless it closes the list of names.
             sentence = len(words[0]) > 2 or (len(words) > 2 and words[1][:1].islower())  # "A survey on …"
             return position + len(chunk) - len(chunk.lstrip()) if sentence else None
         if re.search(r"[^\W\d_]{3,}\.\s", chunk) or "et al" in chunk:
             return None
+        joined = joined or AND.search(chunk) is not None
         position += len(chunk) + 1
     return None
 
@@ -272,6 +324,11 @@ ONLY_PAGES = re.compile(r"[a-z]?\d[\d:–-]*\.?\s*(?:(?:doi|https?)\b\S*.*)?$", 
 TWO_PEOPLE = re.compile(
     r"\.\s+[A-ZÀ-Þ][^\W\d_]*\s+and\s+(?:[A-ZÀ-Þ][^\W\d_]*\.?[\s-]){1,3}[A-ZÀ-Þ][^\W\d_]*\.\s"
 )
+ONE_PERSON = (
+    r"(?:[A-ZÀ-ÞĀ-Ž][^\W\d_]*\.?[\s-]+|[a-zà-ÿ]\.[\s-]+|(?:de|da|do|del|der|den|van|von|la|le|las|di)\s+){1,4}"
+    r"[A-ZÀ-ÞĀ-Ž][^\W\d_]*(?:[-’'][^\W\d_]+)*"
+)
+NAMES_GO_ON = re.compile(rf"\s*{ONE_PERSON}(?:,\s+{ONE_PERSON})*,?\s+(?:and|&)\s+{ONE_PERSON}\.\s")
 PERSON = re.compile(r"^(?:[A-ZÀ-Þ][^\W\d_]*[.]?[\s-]){1,3}[A-ZÀ-Þ][^\W\d_]+$")
 CAMEL_NAME = re.compile(r"^(?:Le|De|Di|Du|La|Mc|Mac|Van|Fitz|O[’'])[A-Z][a-z]+$")  # LeCun, DeVito, McAuley
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 YEAR = re.compile(r"(?<![\d.:/–-])(?P<year>(?:1[6-9]|20)\d\d)[a-z]?(?![\d/]|\.\d)")
 # Words with which a venue, never a sentence of a title, begins.
 VENUE = re.compile(
-    r"(?:in:?\s+(?:(?:the\s)?(?:\d{4}|\w+\s)?|[A-Z])|in[A-Z]|arxiv\b|corr\b|advances in|proc(?:eedings|\.)|trans(?:actions|\.)\s|"
+    r"(?:in:?\s+(?:(?:the\s)?(?:\d{4}|\w+\s)?|[A-Z])|(?-i:[Ii]n[A-Z])|arxiv\b|corr\b|advances in|proc(?:eedings|\.)|trans(?:actions|\.)\s|"
     r"journal|international (?:conference|journal|symposium)|conference on|findings of|nature\b|science\b|ieee|acm\b|"
     r"computer|neurocomputing|(?:\w+ ){0,3}blog\b|technical report|phd thesis|ph\.?d\.? |master|preprint|https?:|www\.|url\b|doi\b|"
     r"\[online\]|available|accessed|retrieved|pmlr|springer|siam\b|icml|iclr|neurips|nips\b|acl\b|emnlp|naacl|aaai|cvpr|"
@@ -18,14 +18,20 @@ VENUE = re.compile(
 )
 STRICT_VENUE = re.compile(
     r"(?:in:?\s+(?:proc|advances|the\s+(?:\w+\s){0,6}(?:conference|symposium|workshop|proceedings)|international|findings|\d{4}|"
-    r"[A-Z]{3,}|[A-Z]\w+,\s+[A-Z]\.)|in[A-Z]|arxiv\b|corr\b|advances in|proceedings|transactions|journal|international "
-    r"(?:conference|journal)|findings of|ieee|acm\b|https?:|url\b|doi\b|\[online\]|available|accessed|pmlr|icml|iclr|neurips|"
-    r"acl\b|emnlp|\(?(?:19|20)\d\d\)?[.,]?\s*$)",
+    r"(?-i:[A-Z]{3,}|[A-Z]\w+,\s+[A-Z]\.))|(?-i:[Ii]n[A-Z])|arxiv\b|corr\b|advances in|proceedings|transactions|journal|"
+    r"international (?:conference|journal)|findings of|ieee|acm\b|https?:|url\b|doi\b|\[online\]|available|accessed|pmlr|icml|"
+    r"iclr|neurips|acl\b|emnlp|(?:ph\.?\s?d\.?|doctoral|master(?:['’]s)?) (?:thesis|dissertation)|tech(?:nical|\.) rep|"
+    r"(?:\w+ University|MIT|CRC|Academic) Press\b|\(?(?:19|20)\d\d\)?[.,]?\s*$)",
     re.IGNORECASE,
+)
+# "Title? In Low-Power Vision, pages 3–9" but not "Stop! In the name of speed. …": pages, volume or year before the stop
+IN_VENUE = re.compile(
+    r"In:?\s[^.?!]*?(?:\bpp?\.\s*\d|\bpages?\s\d|\bvol(?:\.|ume)\s|\b(?:19|20)\d\d\b|\(pp|"
+    r"\.\s*(?:$|\d+[–-]\d|[A-Z][^.,?!]{2,50},\s*\d+[–-]+\d))"
 )
 # "Title? Journal of Things, 66(4), 44–51": a name with its volume, which no title goes on with
 VENUE_WITH_VOLUME = re.compile(r"[A-Z][^?!:]{2,80}?,?\s\d{1,4}(?:\s?\(\d|,\s*\d|:\s?\d|,?\s*pp?\.|\.\d+\s\()")
-LOWERCASE_VENUE = re.compile(r"(?:ar[Xx]iv|in\s+[A-Z]|https?:|www\.|doi\b|url\b|pp\.|pages\s|vol\.)")
+LOWERCASE_VENUE = re.compile(r"(?:ar[Xx]iv|in:?\s+[A-Z\d]|https?:|www\.|doi\b|url\b|pp\.|pages\s|vol\.)")
 ABBREVIATIONS = frozenset(
     [
         "vs",
@@ -81,7 +87,7 @@ MONTH = re.compile(
 )
 EARLIEST, LATEST = 1650, datetime.date.today().year + 1
 NOT_YEARS = re.compile(
-    r"\b(?:vol\.|volume|no\.)\s*\d+|\barxiv[\s:.]*\S+(?:\s+\d{4}\.\d{4,5})?", re.IGNORECASE
+    r"\b10\.\d{4,9}/\S+|\b(?:vol\.|volume|no\.)\s*\d+|\barxiv[\s:.]*\S+(?:\s+\d{4}\.\d{4,5})?", re.IGNORECASE
 )
 ABBREVIATED = re.compile(
     r"\b(?:Proc|Commun|Trans|J|Conf|Symp|Int|Syst|Comput|Princ|Mach|Learn|Intell|Adv|Inf|Process|Lett|Rev|Sci|Eng|"
@@ -136,17 +142,17 @@ def split_title(text: str) -> tuple[str, str]:
     for match in re.finditer(r"(?P<mark>\.{1,2}|[?!])(?P<close>[\"”’)\]]?)\s+", text):
         before, after = text[: match.start()], text[match.end() :]
         if match["mark"] in "?!":
-            if STRICT_VENUE.match(after) or has_volume(after):
+            if STRICT_VENUE.match(after) or IN_VENUE.match(after) or has_volume(after):
                 return before + match["mark"] + match["close"], after
             continue
         last = re.split(r"[\s(]", before[-40:])[-1]
-        if last.lower() in ABBREVIATIONS and not STRICT_VENUE.match(after):
+        if last.lower() in ABBREVIATIONS and not (STRICT_VENUE.match(after) or IN_VENUE.match(after)):
             continue
         if after[:1].islower() and not LOWERCASE_VENUE.match(after):
             continue
         if len(last) == 1 and last.isupper() and not VENUE.match(after):
             continue
-        return before + match["close"], after
+        return before + (match["mark"] + match["close"] if match["close"] else ""), after
     return text.rstrip(" ."), ""
 
 
@@ -213,7 +219,7 @@ def read_tail(text: str, *, arxiv: bool = False, year_known: bool = False) -> Ta
 
 def read_year(text: str, *, arxiv: bool = False) -> int | None:
     """The last plausible year that stands alone; page ranges, volumes and arXiv ids are not years."""
-    if arxiv or "vol" in text.lower() or "no." in text.lower():
+    if arxiv or "10." in text or "vol" in text.lower() or "no." in text.lower():
         text = NOT_YEARS.sub(" ", text)
     years = [year for match in YEAR.finditer(text) if EARLIEST <= (year := int(match["year"])) <= LATEST]
     return years[-1] if years else None

@@ -1,0 +1,109 @@
+"""Kinds of reference strings that used to be read wrong, one table per kind. Expected values are read off by eye."""
+
+import pytest
+
+from ingest.names import split_given_first
+from ingest.references import parse_reference
+
+
+def families(text):
+    return [one["family"] for one in parse_reference(text).authors]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Martin L. King, Jr. and Sammy Davis III. Deep part III. In ICML, pages 1–6, 2020.",
+        "Martin L. King Jr. and Sammy Davis III. 2020. Deep part III. In ICML. 1–6.",
+        "M. L. King Jr. and S. Davis III, “Deep part III,” in ICML, 2020, pp. 1–6.",
+        "King, M. L., Jr., & Davis, S., III (2020). Deep part III. In ICML (pp. 1–6).",
+        "King, M. L., Jr. and Davis, S., III. Deep part III. In ICML, pp. 1–6, 2020.",
+        "4. King, M. L., Jr., Davis, S., III: Deep part III. In: ICML, pp. 1–6 (2020)",
+        "4. King ML Jr., Davis S III. Deep part III. In: ICML. 2020. p. 1–6.",
+    ],
+)
+def test_a_suffix_belongs_to_no_title_and_is_no_author(text):
+    found = parse_reference(text)
+    assert (found.title, found.year) == ("Deep part III", 2020)
+    assert families(text) == ["King", "Davis"]
+
+
+TRUST = "“Why should I trust you?”: Explaining the predictions of any classifier"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        (f"M. T. Ribeiro, S. Singh, and C. Guestrin, “{TRUST},” in KDD, 2016, pp. 1135–1144.", TRUST),
+        (f"Marco Ribeiro, Sameer Singh, and Carlos Guestrin. {TRUST}. In KDD, 2016.", TRUST),
+        (f"Ribeiro, M. T., Singh, S., & Guestrin, C. (2016). {TRUST}. In KDD (pp. 1135–1144). ACM.", TRUST),
+        (f"Marco Ribeiro, Sameer Singh, and Carlos Guestrin. 2016. {TRUST}. In KDD. 1135–1144.", TRUST),
+        (f"Ribeiro, M.T., Singh, S., Guestrin, C.: {TRUST}. In: KDD, pp. 1135–1144 (2016)", TRUST),
+        ("M. Ribeiro. “Why trust you?” Explaining the predictions of any classifier. In KDD, 2016.", "“Why trust you?” Explaining the predictions of any classifier"),
+        ("M. Ribeiro, “Why trust you?” in KDD, 2016.", "Why trust you?"),
+        ("Ribeiro, Marco. “Why trust you?” Journal of Explaining 3.2 (2016): 1–9.", "Why trust you?"),
+    ],
+)  # fmt: skip
+def test_a_quotation_that_opens_a_title_does_not_close_it(text, title):
+    assert parse_reference(text).title == title
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Tri Dao. Stop! In the name of speed. arXiv preprint arXiv:1910.01108, 2020.", "Stop! In the name of speed"),
+        ("Dao, T. (2020). Stop! In the name of speed. Neural Computation, 24(9), 4207–4210.", "Stop! In the name of speed"),
+        ("Tri Dao. Is it fast? In Low-Power Computer Vision, pages 291–326. CRC Press, 2020.", "Is it fast?"),
+        ("Tri Dao. 2020. Is it fast? In Low-Power Computer Vision. Chapman and Hall/CRC, 291–326.", "Is it fast?"),
+        ("Tri Dao. Is it fast? Inference at the edge. arXiv preprint arXiv:1910.01108, 2020.", "Is it fast? Inference at the edge"),
+        ("Tri Dao. Is it fast? PhD thesis, Stanford University, 2020.", "Is it fast?"),
+        ("Tri Dao. Is it fast?! Technical Report TR-2009, University of Toronto, 2020.", "Is it fast?!"),
+        ("Tri Dao. Footprints of A100s, etc. Cambridge University Press, 2nd edition, 2019.", "Footprints of A100s, etc"),
+        ("Tri Dao. Footprints of A100s, etc. In NeurIPS 2023 Workshop on Carbon, 2023.", "Footprints of A100s, etc"),
+    ],
+)  # fmt: skip
+def test_a_venue_ends_a_title_and_a_sentence_does_not(text, title):
+    assert parse_reference(text).title == title
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "names", "year"),
+    [
+        ("Tri Dao. Fast: it works. In Proceedings of the 29th Symposium, pages 611–626, 2017. ACM. doi: 10.1145/3600006.3613165.", "Fast: it works", ["Dao"], 2017),
+        ("T. Dao and C. Ré. Fast kernels. In International Conference on Machine Learning, pages 1–9, 2021. PMLR.", "Fast kernels", ["Dao", "Ré"], 2021),
+        ("Tri Dao. 2021. Fast kernels. In International Conference on Machine Learning. PMLR, 1–9.", "Fast kernels", ["Dao"], 2021),
+        ("Kolter JZ, LeCun Y. To be or not to be: fast. 2016. https://doi.org/10.48550/arXiv.2001.08361.", "To be or not to be: fast", ["Kolter", "LeCun"], 2016),
+        ("Tri Dao. Fast. Biometrics, 55(2):305–320, 1998. doi: 10.1002/(SICI)1097-0258(19980815/30)17:15/16<1661::AID-SIM968>3.0.CO;2-2.", "Fast", ["Dao"], 1998),
+    ],
+)  # fmt: skip
+def test_a_year_behind_the_venue_is_not_the_one_behind_the_authors(text, title, names, year):
+    found = parse_reference(text)
+    assert (found.title, found.year) == (title, year)
+    assert families(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("J. Zico Kolter, Zachary DeVito, and Yann LeCun. Deep things. In ICML, 2021.", ["Kolter", "DeVito", "LeCun"]),
+        ("P. Patel, Íñigo Goiri, and R. Bianchini. Deep things. In ICML, 2021.", ["Patel", "Goiri", "Bianchini"]),
+        ("I. Goodfellow, Y. Bengio, and A. Courville, Deep Learning. MIT Press, 2016.", ["Goodfellow", "Bengio", "Courville"]),
+        ("Baker, A., Clark, B., … Lopez, L. (2020). Deep things. Nature, 521, 436–444.", ["Baker", "Clark", "Lopez"]),
+        ("Tom Van Der Weide and Ana De La Cruz. Deep things. In ICML, 2021.", ["Van Der Weide", "De La Cruz"]),
+        ("S. Ó Briain and C. De Sa. Deep things. In ICML, 2021.", ["Ó Briain", "De Sa"]),
+    ],
+)  # fmt: skip
+def test_names_in_mixed_lists(text, names):
+    assert families(text) == names
+
+
+def test_two_words_behind_an_initial():
+    """Among spelt-out names the first of them is a given name, among initials both are the family's."""
+    spelt_out = split_given_first("J. Zico Kolter and Zachary DeVito").names
+    assert spelt_out[0] == {"family": "Kolter", "given": "J. Zico"}
+    initials = split_given_first("G. García Márquez and Z. DeVito").names
+    assert initials[0] == {"family": "García Márquez", "given": "G."}
+
+
+def test_authors_left_out_in_the_middle_are_said():
+    assert parse_reference("Baker, A., … Lopez, L. (2020). Deep things. Nature, 521, 436–444.").et_al
