@@ -209,6 +209,7 @@ def assemble(
         attention_flops_per_s=attention_peak * rates.attention_compute_share,
         exposed_share=rates.exposed_share,
         batched_share=path.batched_share,
+        split_rows=path.split_rows,
         half_tokens=rates.half_tokens * (path.flops_per_s / bandwidth_bytes_per_s / USUAL_INTENSITY) ** 0.5,
         link_bytes_per_s=layout.link_bytes_per_s,
         link_latency_s=layout.link_latency_s * rates.latency_factor,

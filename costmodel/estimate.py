@@ -140,8 +140,9 @@ def _admitted(
     arriving = sequences / maximum(workload.output_tokens, 1.0)
     group = maximum(minimum(arriving, budget / new), 1.0)
     phase = prefill(
-        setup, workload, deployment, behaviour, sequences=group, prompt_tokens=prompt, cached_tokens=cached
-    )
+        setup, workload, deployment, behaviour, sequences=group, prompt_tokens=prompt, cached_tokens=cached,
+        listed=False,
+    )  # fmt: skip
     return phase, group, budget / new
 
 
@@ -288,15 +289,19 @@ def times_of(
 
 
 def estimate(
-    model: Model, hardware: Hardware, workload: Workload, deployment: Deployment, engine: Engine
+    model: Model, hardware: Hardware, workload: Workload, deployment: Deployment, engine: Engine, *,
+    counts: bool = True,
 ) -> Estimate:  # fmt: skip
     """Price one deployment, or many at once: every field of `workload` and `deployment` may be an array.
+
+    Without `counts` the operators carry their times alone, no FLOPs and no bytes, which is cheaper for many.
 
     Time to first token: one prompt's prefill under continuous batching, the batch's otherwise. Time per output token:
     the decode step, and under continuous batching the share of the other requests' prefills, in the steady state of a
     full batch; e2e = ttft + (n − 1) · tpot either way.
     """
     setup, layout, rates, behaviour, path = build(model, hardware, deployment, engine)
+    setup.counts = counts
     needed = memory.memory(model, hardware, workload, deployment, engine, layout)
     times = times_of(setup, layout, behaviour, workload, deployment)
     if workload.request_rate is not None:

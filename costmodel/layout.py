@@ -64,24 +64,32 @@ def has_gaps(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == object
 
 
+def numbers(degrees: Any) -> Any:
+    """Degrees of parallelism as numbers: not-a-number where none is named."""
+    if degrees is None:
+        return np.asarray(np.nan)
+    if has_gaps(degrees):
+        return np.array([np.nan if each is None else each for each in degrees.ravel().tolist()]).reshape(
+            degrees.shape
+        )
+    return np.asarray(degrees, dtype=float)
+
+
 def fill_gaps(hardware: Hardware, deployment: Deployment, engine: Engine, rates: Rates) -> Layout:
     """`layout_of` where some cases name a degree and others do not."""
     usual = layout_of(
         hardware, deployment.changed(tensor_parallel=None, pipeline_parallel=None), engine, rates
     )
-    cells = np.broadcast_arrays(
-        np.asarray(deployment.devices, dtype=float),
-        np.asarray(deployment.tensor_parallel, dtype=object),
-        np.asarray(deployment.pipeline_parallel, dtype=object),
-        np.asarray(usual.tensor_parallel, dtype=float),
-        np.asarray(usual.pipeline_parallel, dtype=float),
-    )
-    tensor, pipeline = np.empty(cells[0].shape), np.empty(cells[0].shape)
-    for i, (n, t, p, usual_t, usual_p) in enumerate(zip(*(cell.ravel() for cell in cells), strict=True)):
-        if t is None and p is None:
-            t, p = usual_t, usual_p
-        tensor.flat[i] = max(n / p, 1.0) if t is None else t
-        pipeline.flat[i] = max(n / t, 1.0) if p is None else p
+    devices = deployment.devices
+    given_t, given_p = numbers(deployment.tensor_parallel), numbers(deployment.pipeline_parallel)
+    no_t, no_p = np.isnan(given_t), np.isnan(given_p)
+    with np.errstate(invalid="ignore"):
+        tensor = np.where(
+            no_t, np.where(no_p, usual.tensor_parallel, maximum(devices / given_p, 1.0)), given_t
+        )
+        pipeline = np.where(
+            no_p, np.where(no_t, usual.pipeline_parallel, maximum(devices / given_t, 1.0)), given_p
+        )
     return layout_of(
         hardware, deployment.changed(tensor_parallel=tensor, pipeline_parallel=pipeline), engine, rates
     )

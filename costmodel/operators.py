@@ -50,6 +50,7 @@ class Setup:
     linear_flops_per_s: Any
     attention_flops_per_s: Any
     exposed_share: Any
+    split_rows: Any  # fewer rows than these fill the device as well as these do
     batched_share: Any  # of the bandwidth, where several rows meet a weight
     half_tokens: Any  # tokens at which a multiplication reaches half of its best rate
     link_bytes_per_s: Any
@@ -88,6 +89,7 @@ class Setup:
     host_flops_per_s: Any
     disk_bytes_per_s: Any
     ideal: bool = False  # the roofline: no kernels, no overheads
+    counts: bool = True  # operators carry FLOPs and bytes; times alone are cheaper
 
 
 @dataclass(slots=True)
@@ -99,15 +101,19 @@ class PerWeight:
     compute_s: Any
     memory_s: Any
     seconds: Any
+    counts: bool
 
     def operator(self, name: str, weights: Any, devices: Any, count: Any) -> Operator:
         """A group of multiplications with so many `weights` on each of `devices`."""
         if is_zero(weights):
             return Operator(name, count, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        every = weights * devices
+        flops: Any = 0.0
+        bytes_: Any = 0.0
+        if self.counts:
+            every = weights * devices
+            flops, bytes_ = every * self.flops, every * self.bytes
         return Operator(
-            name, count, every * self.flops, every * self.bytes, weights * self.compute_s, weights * self.memory_s,
-            0.0, weights * self.seconds,
+            name, count, flops, bytes_, weights * self.compute_s, weights * self.memory_s, 0.0, weights * self.seconds
         )  # fmt: skip
 
 
@@ -126,13 +132,14 @@ def per_weight(
     many = rows > SMALL_ROWS
     slow = where(many, rate_share, setup.vector_share)
     compute_s = flops * setup.flops_share / (setup.linear_flops_per_s * slow)
-    compute_s = compute_s * (1.0 + setup.half_tokens / rows * many)
+    compute_s = compute_s * (1.0 + setup.half_tokens / maximum(rows, setup.split_rows) * many)
     if not is_zero(setup.widen_s_per_weight):
         compute_s = compute_s + read_share * setup.widen_s_per_weight * many
     memory_s = bytes_ / setup.weight_bytes_per_s
     if not is_one(setup.batched_share):
         memory_s = memory_s / where(rows > ONE_ROW, setup.batched_share, 1.0)
-    return PerWeight(flops, bytes_, compute_s, memory_s, combine(compute_s, memory_s, setup.exposed_share))
+    seconds = combine(compute_s, memory_s, setup.exposed_share)
+    return PerWeight(flops, bytes_, compute_s, memory_s, seconds, setup.counts)
 
 
 def is_zero(value: Any) -> bool:
@@ -202,16 +209,18 @@ def run_pass(
         kv_bytes * repeated / attention_parallel / setup.kv_bytes_per_s
         + matrix_bytes / setup.weight_bytes_per_s
     )
-    operators.append(
-        Operator(
-            "attention", layers, flops * setup.tensor_parallel, (kv_bytes + matrix_bytes) * setup.tensor_parallel,
-            compute_s, memory_s, 0.0, combine(compute_s, memory_s, setup.exposed_share),
-        )
-    )  # fmt: skip
+    done: Any = 0.0
+    read: Any = 0.0
+    if setup.counts:
+        done = flops * setup.tensor_parallel
+        read = (kv_bytes + matrix_bytes) * setup.tensor_parallel
+    seconds = combine(compute_s, memory_s, setup.exposed_share)
+    operators.append(Operator("attention", layers, done, read, compute_s, memory_s, 0.0, seconds))
     written = (shape.kv_elements + shape.window_elements) * tokens * setup.kv_element_bytes * setup.kv_kept
     written = written * setup.layers_kept * layers_run / kv_split
     write_s = written / setup.kv_bytes_per_s
-    operators.append(Operator("kv_write", layers, 0.0, written * kv_split, 0.0, write_s, 0.0, write_s))
+    every = written * kv_split if setup.counts else 0.0
+    operators.append(Operator("kv_write", layers, 0.0, every, 0.0, write_s, 0.0, write_s))
     operators.append(dense.operator("attention_output", shape.out_params * share, devices, layers))
     operators.append(dense.operator("mlp", (shape.mlp_params + shape.mixer_params) * share, devices, layers))
     operators += expert_operators(setup, tokens, share, layers_run)
@@ -277,7 +286,7 @@ def reduce_operator(setup: Setup, message: Any, layers: Any) -> Operator:
     )  # fmt: skip
     collectives, several = 2.0 * layers, setup.tensor_parallel > 1.0
     seconds = reduce_s * collectives
-    moved = message * collectives * several
+    moved = message * collectives * several if setup.counts else 0.0
     return Operator("all_reduce", collectives * several, 0.0, moved, 0.0, 0.0, seconds, seconds)
 
 
@@ -289,7 +298,8 @@ def stage_operator(setup: Setup, message: Any) -> Operator:
     seconds = stages * point_to_point_seconds(
         bytes_=message, bytes_per_s=setup.link_bytes_per_s, latency_s=setup.link_latency_s
     )
-    return Operator("stage_transfer", stages, 0.0, message * stages, 0.0, 0.0, seconds, seconds)
+    moved = message * stages if setup.counts else 0.0
+    return Operator("stage_transfer", stages, 0.0, moved, 0.0, 0.0, seconds, seconds)
 
 
 def exchange_operator(setup: Setup, message: Any) -> Operator:

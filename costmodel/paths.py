@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -30,6 +30,9 @@ WITHOUT_CUDA = ("amd-hbm", "amd-gddr", "intel-gpu")
 AMX_OVER_VECTOR = {"int8": 16.0}
 AMX_OVER_VECTOR_FLOAT = 32.0
 NARROW_BITS = 6.0  # weights that mixed-precision kernels for few tokens are written for
+# Those kernels divide the depth of a matrix among the multiprocessors, so that 16 to 32 rows are still read near the
+# memory's rate (github.com/IST-DASLab/marlin; effects.csv E0818: 3.87x at 16 rows on A10): as good as with one tile.
+SPLIT_ROWS = 64.0
 ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
 # two memory channels of a desktop (DDR5-8000: 128 GB/s), which a few cores keep busy; a server has eight or more
 FEW_CHANNELS_BYTES_PER_S = 130e9
@@ -51,6 +54,7 @@ class Path(NamedTuple):
     host_factor: float  # host time to issue a layer over that of plain weights
     thread_factor: float  # rate of a CPU core over that of plain formats
     batched_share: float  # of the bandwidth, where several tokens meet a weight
+    split_rows: float  # rows below which a multiplication is split along its depth to fill the device
     vector_factor: float  # rate of products with single vectors over that of plain weights
 
 
@@ -110,16 +114,43 @@ def format_rates() -> dict[tuple[str, str], float]:
     return {(row["what"], row["format"]): float(row["factor"]) for row in rows}
 
 
-@lru_cache(maxsize=8192)
+Formats = tuple[str, str, str | None]  # of weights and activations, and the kernel
+
+
+@lru_cache(maxsize=1024)
+def known_paths(hardware: Hardware, engine: str, kernel: str) -> dict[Formats, Path]:
+    """A place for the paths of one device under one engine class with its usual kernel, to be filled."""
+    return {}
+
+
 def path_for(
     hardware: Hardware, engine: Engine, weight_format: str, activation_format: str, weight_kernel: str | None
 ) -> Path:
     """The path of one pair of formats on one device under one engine."""
-    kernel = weight_kernel or str(engine.defaults.get("weight_kernel") or "tuned")
-    return make_path(
-        parameters(), rates_for(hardware, engine), hardware,
-        find_format(weight_format), find_format(activation_format, "activations", "activation_format"), kernel,
-    )  # fmt: skip
+    return paths_for(hardware, engine, [(weight_format, activation_format, weight_kernel)])[0]
+
+
+def paths_for(hardware: Hardware, engine: Engine, wanted: Sequence[Formats]) -> list[Path]:
+    """The paths of several pairs of formats on one device under one engine."""
+    rates = rates_for(hardware, engine)
+    usual = str(engine.defaults.get("weight_kernel") or "tuned")
+    known = known_paths(hardware, rates.engine, usual)
+    found = []
+    for formats in wanted:
+        path = known.get(formats)
+        if path is None:
+            if len(known) >= KEPT_PATHS:
+                known.clear()
+            weights, activations, kernel = formats
+            path = known[formats] = make_path(
+                parameters(), rates, hardware, find_format(weights),
+                find_format(activations, "activations", "activation_format"), kernel or usual,
+            )  # fmt: skip
+        found.append(path)
+    return found
+
+
+KEPT_PATHS = 512  # of one device and engine class; widths that a user states are without number
 
 
 def host_family(weights: Format) -> str:
@@ -202,6 +233,7 @@ def make_path(
         host_factor=1.0 if ideal or rates.group.startswith("cpu") else host_cost,
         thread_factor=values.get(f"thread_scheme.small_lut.{rates.engine}", 1.0) if small_tables else 1.0,
         batched_share=values.get("decode_kernel.batched", 1.0) if small_tiles else 1.0,
+        split_rows=SPLIT_ROWS if small_tiles else 1.0,
         vector_factor=unpack / share,
     )
 
@@ -225,17 +257,11 @@ def paths(
     second, third = len(names[1]), len(names[2])
     index = (codes[0] * second + codes[1]) * third + codes[2]
     # of all combinations only those that occur
-    used, place = np.unique(index, return_inverse=True)
-    found = [
-        path_for(
-            hardware,
-            engine,
-            names[0][i // (second * third)],
-            names[1][i // third % second],
-            names[2][i % third],
-        )
-        for i in used.tolist()
+    places: dict[int, int] = {}
+    place = np.array([places.setdefault(i, len(places)) for i in index.ravel().tolist()])
+    wanted = [
+        (names[0][i // (second * third)], names[1][i // third % second], names[2][i % third]) for i in places
     ]
     place = place.reshape(index.shape)
-    columns: list[Any] = [np.array([getattr(path, field) for path in found])[place] for field in Path._fields]
-    return Path(*columns)
+    columns = zip(*paths_for(hardware, engine, wanted), strict=True)
+    return Path(*(np.array(column)[place] for column in columns))

@@ -116,6 +116,20 @@ def offload_seconds(setup: Setup, deployment: Deployment, device_s: Any, tokens:
     return exposed_seconds(transfer_s=added, device_s=device_s, overlap=deployment.offload_overlap)
 
 
+def times(operator: Operator, chunks: Any) -> Operator:
+    """An operator of one chunk, for all of them; amounts that are one object stay one."""
+    made: dict[int, Any] = {}
+    amounts = []
+    for amount in operator[1:]:
+        if not is_zero(amount):
+            known = made.get(id(amount))
+            if known is None:
+                known = made[id(amount)] = amount * chunks
+            amount = known
+        amounts.append(amount)
+    return Operator(operator.name, *amounts)
+
+
 def prefill(
     setup: Setup,
     workload: Workload,
@@ -125,8 +139,12 @@ def prefill(
     sequences: Any,
     prompt_tokens: Any,
     cached_tokens: Any,
+    listed: bool = True,
 ) -> Phase:
-    """Time to process the prompts of `sequences` requests, in chunks where the engine does so."""
+    """Time to process the prompts of `sequences` requests, in chunks where the engine does so.
+
+    With `listed` its operators are told, all chunks together.
+    """
     shape = setup.shape
     new = maximum(prompt_tokens - cached_tokens, 1.0)
     past = workload.context_tokens + cached_tokens
@@ -160,12 +178,8 @@ def prefill(
     single = isinstance(chunks, float) and chunks == 1.0
     if not single:
         terms = {name: seconds * chunks for name, seconds in terms.items()}
-        operators = [
-            Operator(
-                operator.name, *(amount if is_zero(amount) else amount * chunks for amount in operator[1:])
-            )
-            for operator in operators
-        ]
+        if listed:
+            operators = [times(operator, chunks) for operator in operators]
     if not (isinstance(behaviour.stage_tokens, int | float) and behaviour.stage_tokens == 0):
         # stages of a split by layers work on different micro-batches of the prompt: (m + p − 1) / (m · p)
         # of the serial time (GPipe, Huang et al. 2019, arXiv:1811.06965)
@@ -198,7 +212,9 @@ def decode_step(
         kept = minimum(kept, deployment.kv_window_tokens)
     shared = deployment.kv_shared_share
     # a prefix stored once is read once for the whole batch
-    read = kept * deployment.kv_read_share * ((1.0 - shared) + shared / maximum(sequences, 1.0))
+    read = kept * deployment.kv_read_share
+    if not (isinstance(shared, int | float) and shared == 0):
+        read = read * ((1.0 - shared) + shared / maximum(sequences, 1.0))
     verified = deployment.verify_tokens
     tokens = sequences * verified
     pairs = tokens * kept * deployment.kv_read_share

@@ -289,3 +289,16 @@ def test_prompts_alone_are_not_served_faster_than_they_are_computed() -> None:
     assert found.requests_s[1] == pytest.approx(found.requests_s[0], rel=0.35)
     # twice the parameters times the prompt, at the data sheet's rate: no schedule beats it
     assert found.requests_s[1] < card.flops["fp16"] / (2 * 7.5e9 * 2048)
+
+
+@pytest.mark.parametrize("rows, reported", [(1, 3.87), (16, 3.87)])
+def test_kernels_for_narrow_weights_keep_reading_fast_up_to_sixteen_rows(rows, reported) -> None:
+    """Marlin on an A10, large layers, over FP16 (shared/effects E0817 and E0818); beyond 32 rows it falls off."""
+    load = Workload(batch=rows, input_tokens=128, output_tokens=64)
+
+    def layers_s(fmt: str) -> float:
+        found = run("llama-2-7b", "a10", work=load, weight_format=fmt)
+        return float(next(op.seconds for op in found.decode_operators if op.name == "mlp"))
+
+    gain = layers_s("fp16") / layers_s("w4a16-awq-g128")
+    assert reported / 1.25 < gain < reported * 1.25
