@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,15 +75,34 @@ def iso_date(year: int | None, month: int | None = None, day: int | None = None)
 
 
 def date_from_parts(parts: Any) -> str:
-    """CSL and Crossref `date-parts` of any completeness → ISO 8601.
+    """CSL and Crossref `date-parts` of any completeness → ISO 8601; one list too few or floats do no harm.
 
     >>> date_from_parts([[2016, 10]]), date_from_parts([["2024"]]), date_from_parts([[None]]), date_from_parts([])
     ('2016-10', '2024', '', '')
+    >>> date_from_parts(["2020"]), date_from_parts([2020.0, 5]), date_from_parts([[["2020", "03"]]]), date_from_parts([["x"]])
+    ('2020', '2020-05', '2020-03', '')
     """
-    if not isinstance(parts, list) or not parts or not isinstance(parts[0], list):
+    while isinstance(parts, list) and parts and isinstance(parts[0], list):
+        parts = parts[0]
+    if isinstance(parts, str):
+        return read_date(parts)
+    if not isinstance(parts, list) or not parts:
         return ""
-    numbers = [int(p) if str(p).isdigit() else None for p in parts[0][:3]]
-    return iso_date(*numbers) if numbers else ""
+    if isinstance(parts[0], str) and len(parts[0].strip()) > 4:
+        return read_date(parts[0])  # ["2020-05-01"]
+    numbers = [date_number(part) for part in parts[:3]]
+    year = numbers[0] if numbers[0] and 1000 <= numbers[0] <= 2200 else None
+    return iso_date(year, *numbers[1:])
+
+
+def date_number(part: Any) -> int | None:
+    """One part of a date; None for what is no number."""
+    if isinstance(part, bool):
+        return None
+    if isinstance(part, float):
+        return int(part) if part.is_integer() else None
+    match = re.fullmatch(r"\s*(\d{1,4})(?:\.0)?\s*", str(part)) if isinstance(part, int | str) else None
+    return int(match[1]) if match else None
 
 
 def read_date(text: str) -> str:
@@ -147,10 +167,26 @@ def arxiv_and_doi(*texts: str) -> tuple[str | None, int | None, str | None]:
     return identifier, version, found_doi
 
 
+NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+
+
+def sound(text: str) -> str:
+    """Text that a database takes: a NUL is a blank, half of a surrogate pair is a replacement character.
+
+    >>> sound("a\\0b"), sound("a\\ud800b")
+    ('a b', 'a\ufffdb')
+    """
+    return NOT_TEXT.sub(lambda match: " " if match[0] == "\0" else "\ufffd", text)
+
+
 def clean(text: Any) -> str:
-    """Any scalar as one line of NFC text; "" for what is no scalar."""
+    """Any scalar as one line of NFC text; "" for what is no scalar. A whole float is written without its point."""
     if isinstance(text, str):
-        return nfc(text.replace("\0", " "))
+        return nfc(sound(text))
+    if isinstance(text, float) and not math.isfinite(text):
+        return ""
+    if isinstance(text, float) and text.is_integer():
+        text = int(text)
     return str(text) if isinstance(text, int | float) and not isinstance(text, bool) else ""
 
 

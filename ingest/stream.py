@@ -10,11 +10,30 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from ingest.records import sound
+
 MAX_VALUE_CHARACTERS = 256 * 2**20
 STEP_CHARACTERS = 64 * 1024
 BLANK = re.compile(r"[\s,\ufeff]*")
 STRUCTURE = re.compile(r'["{}\[\]]|\n')
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+
+
+# Escapes that JSON allows and a database does not: halves of surrogate pairs and NUL.
+ESCAPED = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+# Not strict: a tab or a line break inside a string is as often met as its meaning is plain.
+DECODER = json.JSONDecoder(strict=False)
+
+
+def sound_values(data: Any) -> Any:
+    """A decoded value with every text in it sound."""
+    if isinstance(data, str):
+        return sound(data)
+    if isinstance(data, list):
+        return [sound_values(one) for one in data]
+    if isinstance(data, dict):
+        return {sound(key): sound_values(one) for key, one in data.items()}
+    return data
 
 
 class Value(NamedTuple):
@@ -41,7 +60,9 @@ def json_values(lines: Iterable[str]) -> Iterator[Value]:
         # The usual case: a whole value on its line. json.loads is many times faster than anything we could do.
         if stripped[0] == "{" and stripped[-1] == "}":
             try:
-                data = json.loads(stripped)
+                data = DECODER.decode(stripped)
+                if "\\u" in stripped and ESCAPED.search(stripped):
+                    data = sound_values(data)
             except (ValueError, RecursionError):
                 pass
             else:
@@ -70,7 +91,6 @@ class Buffer:
         self.lines = lines
         self.ended = False
         self.exhausted_by_value = False
-        self.decoder = json.JSONDecoder()
 
     def more(self) -> bool:
         """Doubles what is in memory, so that a long value is tried again only a few times."""
@@ -119,7 +139,9 @@ class Buffer:
         """The value here; grows the text until the value is whole."""
         while True:
             try:
-                data, end = self.decoder.raw_decode(self.text, self.at)
+                data, end = DECODER.raw_decode(self.text, self.at)
+                if ESCAPED.search(self.text, self.at, end):
+                    data = sound_values(data)
             except ValueError as error:
                 position = getattr(error, "pos", len(self.text))
                 cut = len(self.text) - position < 64 or "Unterminated string" in str(error)

@@ -304,7 +304,7 @@ ATOM = """<?xml version="1.0" encoding="UTF-8"?>
 <entry><id>http://arxiv.org/abs/2309.06180v1</id><title>Paged
   attention</title><published>2023-09-12T12:50:04Z</published><author><name>Woosuk Kwon</name></author>
   <author><name>Jan van der Berg</name></author><summary>Abstract &amp; more</summary></entry>
-<entry><id>http://arxiv.org/abs/quant-ph/0112019v1</id><title>Broken & wrong</title></entry>
+<entry><id>http://arxiv.org/abs/quant-ph/0112019v1</id><title>Broken < wrong</title></entry>
 <entry><id>http://arxiv.org/abs/2101.03961v3</id><title>Switch</title><published>2021-01-11T00:00:00Z</published></entry>
 </feed>"""
 OPENALEX = {

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
 from ingest.identifiers import arxiv_id
-from ingest.names import given_first, name
-from ingest.records import Item, Items, broken, clean
+from ingest.records import Item, Items, arxiv_and_doi, broken, clean, read_date, year_of
 from ingest.references import Reference
+from ingest.sources.fields import given_name_first, venue_text
 
 if TYPE_CHECKING:
     from ingest.http import Http
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 ARXIV = "{http://arxiv.org/schemas/atom}"
-NAMESPACES = (
-    'xmlns="http://www.w3.org/2005/Atom" xmlns:arxiv="http://arxiv.org/schemas/atom" '
-    'xmlns:opensearch="http://a9.com/-/spec/opensearch/1.1/"'
-)
-ENTRY = re.compile(r"<entry\b[^>]*>(.*?)</entry>", re.DOTALL)
-TOTAL = re.compile(r"<opensearch:totalResults[^>]*>\s*(\d+)")
+NAMESPACES = {
+    "": "http://www.w3.org/2005/Atom",
+    "arxiv": "http://arxiv.org/schemas/atom",
+    "opensearch": "http://a9.com/-/spec/opensearch/1.1/",
+}
+DECLARED = re.compile(r"xmlns(?::([\w.-]+))?\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+FEED = re.compile(r"<(?:[\w.-]+:)?(?:feed|entry)\b")
+ENTRY = re.compile(r"<((?:[\w.-]+:)?entry)\b([^>]*)>(.*?)</\1\s*>", re.DOTALL)
+OPENING = re.compile(r"<(?:[\w.-]+:)?entry\b[^>]*>")
+CLOSING = re.compile(r"</(?:[\w.-]+:)?entry\s*>")
+TOTAL = re.compile(r"<(?:[\w.-]+:)?totalResults[^>]*>\s*(\d+)")
+# Letters that XML does not allow, and an ampersand that begins no entity.
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+BARE_AMPERSAND = re.compile(r"&(?!#\d+;|#x[0-9a-fA-F]+;|\w+;)")
+NAMED_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*);")
 MAX_ENTRY_CHARACTERS = 2_000_000
 PAGE_SIZE = 100
 
@@ -31,16 +41,17 @@ PAGE_SIZE = 100
 def looks_like_arxiv(text: str) -> bool:
     """Whether the beginning of a text is an Atom feed."""
     head = text.lstrip("\ufeff \t\r\n")[:4000]
-    return head.startswith("<") and "<feed" in head and "http://www.w3.org/2005/Atom" in head
+    return head.startswith("<") and FEED.search(head) is not None and "http://www.w3.org/2005/Atom" in head
 
 
 def parse_arxiv(lines: Iterable[str]) -> Items:
-    """Entries of a feed, one by one: a broken one does not hide the others."""
+    """Entries of a feed, one by one: a broken one does not hide the others; any prefix may stand for Atom."""
     buffer = ""
     number = 0
+    declared = dict(NAMESPACES)
     for line in lines:
         buffer += line
-        if "</entry>" not in line:
+        if CLOSING.search(line) is None:
             if len(buffer) > MAX_ENTRY_CHARACTERS:
                 number += 1
                 yield broken(f"entry {number}", "the entry is not closed", buffer[-400:])
@@ -48,16 +59,22 @@ def parse_arxiv(lines: Iterable[str]) -> Items:
             continue
         while match := ENTRY.search(buffer):
             number += 1
+            declared |= declarations(buffer[: match.start()])
             # A second <entry> inside means that the first one lost its end.
-            inner = match[1]
-            if (again := inner.rfind("<entry")) >= 0:
+            attributes, inner = match[2], match[3]
+            if again := list(OPENING.finditer(inner)):
                 yield broken(f"entry {number}", "the entry is not closed", inner)
                 number += 1
-                inner = inner[inner.index(">", again) + 1 :]
-            yield parse_entry(inner, number)
+                attributes, inner = again[-1][0], inner[again[-1].end() :]
+            yield parse_entry(inner, number, declared | declarations(attributes))
             buffer = buffer[match.end() :]
-    if "<entry" in buffer:
-        yield broken(f"entry {number + 1}", "the entry is not closed", buffer[buffer.index("<entry") :])
+    if left := OPENING.search(buffer):
+        yield broken(f"entry {number + 1}", "the entry is not closed", buffer[left.start() :])
+
+
+def declarations(text: str) -> dict[str, str]:
+    """The namespaces that a piece of XML declares, by prefix."""
+    return {match[1] or "": match[2] or match[3] or "" for match in DECLARED.finditer(text)}
 
 
 def total_results(text: str) -> int | None:
@@ -66,12 +83,14 @@ def total_results(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def parse_entry(inner: str, number: int) -> Item:
-    text = re.sub(
-        r"&(?!(?:amp|lt|gt|quot|apos|#\d+|#x[0-9a-fA-F]+);)(\w+);", lambda m: html.unescape(m[0]), inner
+def parse_entry(inner: str, number: int, namespaces: Mapping[str, str] = NAMESPACES) -> Item:
+    text = NAMED_ENTITY.sub(lambda match: html.unescape(match[0]), BARE_AMPERSAND.sub("&amp;", inner))
+    text = NOT_XML.sub(" ", text)
+    declared = " ".join(
+        f"xmlns{':' if prefix else ''}{prefix}={quoteattr(uri)}" for prefix, uri in namespaces.items()
     )
     try:
-        entry = ElementTree.fromstring(f"<entry {NAMESPACES}>{text}</entry>")
+        entry = ElementTree.fromstring(f"<entry {declared}>{text}</entry>")
     except ElementTree.ParseError as error:
         return broken(f"entry {number}", f"not well-formed XML ({error})", inner)
     identifier = clean(entry.findtext(f"{ATOM}id"))
@@ -84,14 +103,14 @@ def parse_entry(inner: str, number: int) -> Item:
         return broken(identifier or f"entry {number}", "no arXiv id or no title", inner)
     names = [clean(author.findtext(f"{ATOM}name")) for author in entry.findall(f"{ATOM}author")]
     comment = clean(entry.findtext(f"{ARXIV}comment"))
-    date = clean(entry.findtext(f"{ATOM}published"))[:10]
-    doi = clean(entry.findtext(f"{ARXIV}doi")).split(" ")[0] or None
+    date = read_date(clean(entry.findtext(f"{ATOM}published"))[:10])
+    _id, _version, doi = arxiv_and_doi(clean(entry.findtext(f"{ARXIV}doi")).split(" ")[0])
     return Reference(
         title=title,
-        authors=tuple(name(*given_first(text)) for text in names if text and text != ":"),
-        year=int(date[:4]) if date[:4].isdigit() else None,
+        authors=tuple(given_name_first(text) for text in names if text and text != ":"),
+        year=year_of(date),
         date=date,
-        venue=clean(entry.findtext(f"{ARXIV}journal_ref")) or "arXiv",
+        venue=venue_text(clean(entry.findtext(f"{ARXIV}journal_ref"))) or "arXiv",
         arxiv_id=found.id,
         arxiv_version=found.version,
         doi=doi,

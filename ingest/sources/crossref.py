@@ -12,15 +12,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ingest.errors import UnreadableSource
-from ingest.identifiers import arxiv_id, doi
+from ingest.identifiers import arxiv_id, doi, find_arxiv
 from ingest.names import Name, name
+from ingest.records import clean, date_from_parts
 from ingest.references import Reference, parse_reference
+from ingest.sources.fields import entities, inline_text, organisation, pages_text, person, venue_text
 from kb.text import nfc
 
 # The best statement of when a work appeared; a later entry only refines the same month.
 DATES = ("issued", "published", "published-print", "published-online")
 BOOKS = ("book", "monograph", "edited-book", "reference-book")
-MATH = re.compile(r"\s*(</?(?:mml:)?\w+[^>]*>)\s*")
 MOJIBAKE = re.compile(r"(?<=\w)\?(?=\w)|\w\?(?=\s[A-Z][a-z]+\b)")
 
 
@@ -56,8 +57,8 @@ def parse_crossref(content: str | bytes | dict[str, Any]) -> CrossrefWork:
         for number, entry in enumerate(listed if isinstance(listed, list) else [], 1)
         if isinstance(entry, dict)
     )
-    stated = message.get("reference-count", message.get("references-count"))
-    return CrossrefWork(parse_work(message), references, stated)
+    stated = clean(message.get("reference-count", message.get("references-count")))
+    return CrossrefWork(parse_work(message), references, int(stated) if stated.isdecimal() else None)
 
 
 def parse_work(message: dict[str, Any]) -> Reference:
@@ -78,19 +79,19 @@ def parse_work(message: dict[str, Any]) -> Reference:
         ),
         year=int(date[:4]) if date else None,
         date=date,
-        venue=container[0] if container else "",
-        volume=str(message.get("volume") or ""),
-        issue=str(message.get("issue") or ""),
-        pages=str(message.get("page") or "").replace("-", "–"),
-        publisher=str(message.get("publisher") or ""),
-        edition=str(message.get("edition-number") or ""),
+        venue=venue_text(container[0]) if container else "",
+        volume=clean(message.get("volume")),
+        issue=clean(message.get("issue")),
+        pages=pages_text(clean(message.get("page"))),
+        publisher=entities(clean(message.get("publisher"))),
+        edition=clean(message.get("edition-number")),
         arxiv_id=preprint.id if preprint else None,
         doi=None if preprint else printed_doi,
         url=None,
         kind=kind,
         key="subject",
         status=status_of(message, printed_doi),
-        abstract=nfc(re.sub(r"<[^>]+>", " ", str(message.get("abstract") or ""))),
+        abstract=nfc(re.sub(r"<[A-Za-z/][^>]*>", " ", entities(clean(message.get("abstract"))))),
     )
 
 
@@ -113,7 +114,7 @@ def status_of(message: dict[str, Any], own: str | None) -> str:
 
 def parse_listed(entry: dict[str, Any], number: int) -> Reference:
     """One entry of a reference list."""
-    unstructured = nfc(str(entry.get("unstructured") or ""))
+    unstructured = clean(entry.get("unstructured"))
     reference = parse_reference(unstructured, number=number) if unstructured else from_fields(entry, number)
     stated = doi(entry.get("DOI"))
     if stated:
@@ -130,26 +131,34 @@ def parse_listed(entry: dict[str, Any], number: int) -> Reference:
 
 def from_fields(entry: dict[str, Any], number: int) -> Reference:
     """An entry without text: the split fields are all there is."""
+    get = {key: clean(value) for key, value in entry.items()}.get
     title = next(
-        (nfc(str(entry[key])) for key in ("article-title", "volume-title", "series-title") if entry.get(key)),
+        (
+            text
+            for key in ("article-title", "volume-title", "series-title")
+            if (text := inline_text(get(key, "")))
+        ),
         "",
     )
-    year = re.search(r"(?:1[6-9]|20)\d\d", str(entry.get("year") or ""))
-    author = nfc(str(entry.get("author") or ""))
-    pages = str(entry.get("first-page") or "")
-    book = bool(entry.get("volume-title")) and not entry.get("article-title")
+    year = re.search(r"(?:1[6-9]|20)\d\d", get("year", ""))
+    author = entities(get("author", ""))
+    book = bool(get("volume-title")) and not get("article-title")
+    venue = inline_text(get("journal-title", ""))
+    stated = find_arxiv(f"{venue} {get('volume', '')}")
     return Reference(
         title=title.rstrip("."),
         authors=(split_author(author),) if author else (),
         et_al=bool(author),  # Crossref keeps the first author only
         year=int(year[0]) if year else None,
         date=year[0] if year else "",
-        venue=nfc(str(entry.get("journal-title") or "")),
-        volume=str(entry.get("volume") or ""),
-        issue=str(entry.get("issue") or ""),
-        pages=pages,
-        edition=str(entry.get("edition") or ""),
-        kind="book" if book and not entry.get("journal-title") else "paper",
+        venue=venue_text(venue),
+        volume=get("volume", ""),
+        issue=get("issue", ""),
+        pages=get("first-page", ""),
+        edition=get("edition", ""),
+        arxiv_id=stated.id if stated else None,
+        arxiv_version=stated.version if stated else None,
+        kind="book" if book and not venue else "paper",
         number=number,
     )
 
@@ -167,9 +176,9 @@ def objects(listed: Any) -> list[dict[str, Any]]:
 
 def author_name(author: dict[str, Any]) -> Name:
     if author.get("name"):
-        return name(nfc(str(author["name"])))
-    suffix = ""
-    return name(nfc(f"{author.get('family') or ''}{suffix}"), nfc(str(author.get("given") or "")))
+        return organisation(entities(clean(author["name"])))
+    family, given, suffix = (entities(clean(author.get(key))) for key in ("family", "given", "suffix"))
+    return person(family, given, suffix)
 
 
 def author_text(author: dict[str, Any]) -> str:
@@ -177,9 +186,9 @@ def author_text(author: dict[str, Any]) -> str:
 
 
 def texts(value: Any) -> list[str]:
-    """Strings of a Crossref list field; blanks around markup do not count."""
-    values = value if isinstance(value, list) else [value] if value else []
-    return [nfc(MATH.sub(r"\1", str(one))) for one in values if str(one or "").strip()]
+    """Strings of a Crossref list field, without the markup of letters."""
+    values = value if isinstance(value, list) else [value]
+    return [text for one in values if (text := inline_text(clean(one)))]
 
 
 def date_of(message: dict[str, Any]) -> str:
@@ -190,21 +199,11 @@ def date_of(message: dict[str, Any]) -> str:
     >>> date_of({"issued": {"date-parts": [[None]]}}), date_of({"issued": {"date-parts": [[2024]]}})
     ('', '2024')
     """
-    dates = [iso_date(message.get(key)) for key in DATES]
+    dates = [
+        date_from_parts(value.get("date-parts")) if isinstance(value := message.get(key), dict) else ""
+        for key in DATES
+    ]
     stated = next((date for date in dates if date), "")
     if len(stated) == 7:  # a day is only taken from the same month
         stated = next((date for date in dates if len(date) == 10 and date.startswith(stated)), stated)
     return stated
-
-
-def iso_date(value: Any) -> str:
-    """`{"date-parts": [[y, m, d]]}` as ISO text, as precise as given."""
-    parts = ((value or {}).get("date-parts") or [[]])[0] if isinstance(value, dict) else []
-    numbers: list[int] = []
-    for part in parts or []:
-        if part is None:
-            break
-        numbers.append(int(part))
-    if not numbers or not 1000 <= numbers[0] <= 2200:
-        return ""
-    return "-".join([f"{numbers[0]:04d}", *(f"{part:02d}" for part in numbers[1:3])])

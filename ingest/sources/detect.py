@@ -12,13 +12,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, NamedTuple
 
 from ingest.errors import UnreadableSource
-from ingest.records import BrokenRecord, Item, Listing, broken, clean
-from ingest.references import Reference, parse_reference, reference_from_json
+from ingest.records import BrokenRecord, Item, Listing, broken
+from ingest.references import Reference, parse_reference
 from ingest.sources.arxiv import looks_like_arxiv, parse_arxiv
 from ingest.sources.bibtex import STARTS_LINE, parse_bibtex
 from ingest.sources.crossref import looks_like_crossref, parse_crossref
 from ingest.sources.csl import looks_like_csl, parse_csl_item
 from ingest.sources.openalex import looks_like_openalex, parse_openalex_work
+from ingest.sources.own import is_own, parse_own
 from ingest.sources.ris import TAG, parse_ris
 from ingest.sources.semantic_scholar import looks_like_s2, parse_s2_paper
 from ingest.sources.survey_page import looks_like_survey_page, parse_survey_page
@@ -80,17 +81,33 @@ def refuse_binary(head: bytes) -> None:
     for magic, what in names.items():
         if head.startswith(magic):
             raise UnreadableSource(f"this is {what}", hint=f"give {READABLE}")
-    if b"\0" in head and not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if b"\0" in head and not wide_encoding(head):
         sample = head[:4096]
         if sample.count(b"\0") > len(sample) // 20:
             raise UnreadableSource("this is a binary file", hint=f"give {READABLE}")
 
 
+def wide_encoding(head: bytes) -> str:
+    """The UTF-16 or UTF-32 of a text, by its mark or, without one, by where the zeros of its first letters stand.
+
+    >>> wide_encoding("a b".encode("utf-16-le")), wide_encoding("a b".encode("utf-16")), wide_encoding(b"a b")
+    ('utf-16-le', 'utf-16', '')
+    """
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    sample = head[:2048]
+    half = len(sample) // 2
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    if half and odd > 0.6 * half and even < 0.02 * half:
+        return "utf-16-le"
+    return "utf-16-be" if half and even > 0.6 * half and odd < 0.02 * half else ""
+
+
 def text_lines(stream: BinaryIO, head: bytes) -> Iterator[str]:
     """Lines of text in whatever encoding and with whatever line ends; a line without end comes in pieces."""
-    encoding = "utf-8-sig"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
+    encoding = wide_encoding(head) or "utf-8-sig"
     wrapper = io.TextIOWrapper(stream, encoding=encoding, errors="kb-cp1252", newline=None)
     try:
         while True:
@@ -98,7 +115,7 @@ def text_lines(stream: BinaryIO, head: bytes) -> Iterator[str]:
                 line = wrapper.readline(MAX_LINE_CHARACTERS)
             if not line:
                 return
-            yield line
+            yield line.replace("\0", " ") if "\0" in line else line
     finally:
         # The stream is the caller's to close; a wrapper that is thrown away would close it, and complain.
         with suppress(ValueError):
@@ -270,6 +287,11 @@ def unwrap(data: Any) -> Iterator[Any]:
             if isinstance(inside, list) and not {"title", "DOI", "paperId", "authorships"} & data.keys():
                 yield from inside
                 return
+        # citeproc keeps its items by id
+        values = list(data.values())
+        if values and all(isinstance(one, dict) and looks_like_csl(one) for one in values):
+            yield from ({"id": key, **one} for key, one in data.items())
+            return
     yield data
 
 
@@ -288,8 +310,8 @@ def read_record(data: Any, number: int) -> tuple[str, Item | Listing]:
                 return "", broken(f"record {number}", "a Crossref work without title and references", data)
             if looks_like_csl(data):
                 return "csl-json", parse_csl_item(data, number)
-            if is_ours(data):
-                return "json", read_ours(data, number)
+            if is_own(data):
+                return "json", parse_own(data, number)
     except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
         reason = (
             str(error) if isinstance(error, ValueError) else f"a field is not of the expected kind ({error})"
@@ -322,23 +344,3 @@ def read_s2(data: Mapping[str, Any]) -> Item | Listing:
             references.append(broken(f"{subject.key} reference {place}", str(error), one))
     expected = data.get("referenceCount")
     return Listing(subject, tuple(references), expected if isinstance(expected, int) else None)
-
-
-def is_ours(data: Mapping[str, Any]) -> bool:
-    """What `kb export json`, `kb list papers --json` and our survey files hold."""
-    return isinstance(data.get("title"), str) and any(
-        key in data for key in ("authors", "arxiv_id", "doi", "year", "kind")
-    )
-
-
-def read_ours(data: Mapping[str, Any], number: int) -> Reference:
-    authors = data.get("authors") or []
-    if isinstance(authors, str):
-        authors = [part.strip() for part in authors.split(";")]
-    names = [one if isinstance(one, dict) else {"family": clean(one)} for one in authors]
-    reference = reference_from_json({**data, "authors": names, "title": clean(data["title"])})
-    if not reference.title and not reference.doi and not reference.arxiv_id:
-        raise ValueError("neither title nor identifier")
-    if any(not isinstance(one.get("family"), str) for one in reference.authors):
-        raise ValueError("an author without a family name")
-    return with_key(reference, reference.key or clean(data.get("id")) or f"record {number}")

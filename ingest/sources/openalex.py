@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl
 
 from ingest.errors import RecordMissing
 from ingest.identifiers import arxiv_id, doi, openalex_id
-from ingest.names import given_first, name
-from ingest.records import Item, Listing, broken, clean, split_status
+from ingest.records import Item, Listing, broken, clean, read_date, split_status, year_of
 from ingest.references import Reference
+from ingest.sources.fields import family_first, given_name_first, inline_text, venue_text, year_number
 
 if TYPE_CHECKING:
     from ingest.http import Http
@@ -35,34 +35,34 @@ def looks_like_openalex(data: Any) -> bool:
 
 def parse_openalex_work(data: Mapping[str, Any]) -> Reference:
     """One work; raises ValueError where it has neither title nor identifier."""
-    title, status = split_status(clean(data.get("title") or data.get("display_name")))
+    title, status = split_status(inline_text(clean(data.get("title") or data.get("display_name"))))
     found_doi = doi(clean(data.get("doi") or mapping(data.get("ids")).get("doi")))
     preprint = arxiv_id(found_doi)
-    for location in data.get("locations") or []:
+    for location in listed(data.get("locations")):
         preprint = preprint or arxiv_id(clean(mapping(location).get("landing_page_url")))
     if not title and not found_doi and preprint is None:
         raise ValueError("neither title nor identifier")
     authors = []
-    for authorship in data.get("authorships") or []:
+    for authorship in listed(data.get("authorships")):
         text = clean(mapping(mapping(authorship).get("author")).get("display_name")) or clean(
             mapping(authorship).get("raw_author_name")
         )
         if text:
-            authors.append(name(*given_first(text)))
+            authors.append(family_first(text) if "," in text else given_name_first(text))
     biblio = mapping(data.get("biblio"))
     pages = "–".join(
         dict.fromkeys(p for p in (clean(biblio.get("first_page")), clean(biblio.get("last_page"))) if p)
     )
     source = mapping(mapping(data.get("primary_location")).get("source"))
-    date = clean(data.get("publication_date"))[:10]
-    year = data.get("publication_year")
+    date = read_date(clean(data.get("publication_date")))
+    year = year_number(data.get("publication_year")) or year_of(date)
     url = clean(mapping(data.get("primary_location")).get("landing_page_url"))
     return Reference(
         title=title,
         authors=tuple(authors),
-        year=year if isinstance(year, int) else (int(date[:4]) if date[:4].isdigit() else None),
-        date=date or (str(year) if isinstance(year, int) else ""),
-        venue=clean(source.get("display_name")),
+        year=year,
+        date=date if year_of(date) == year else str(year or ""),
+        venue=venue_text(inline_text(clean(source.get("display_name")))),
         volume=clean(biblio.get("volume")),
         issue=clean(biblio.get("issue")),
         pages=pages,
@@ -78,6 +78,10 @@ def parse_openalex_work(data: Mapping[str, Any]) -> Reference:
     )
 
 
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -90,7 +94,12 @@ def abstract(index: Any) -> str:
     """
     if not isinstance(index, dict):
         return ""
-    places = [(place, word) for word, found in index.items() if isinstance(found, list) for place in found]
+    places = [
+        (place, word)
+        for word, found in index.items()
+        for place in listed(found)
+        if isinstance(place, int) and isinstance(word, str)
+    ]
     return clean(" ".join(word for _place, word in sorted(places)))
 
 
@@ -111,8 +120,8 @@ def fetch_openalex(http: Http, ids: list[str], *, cited: bool = True) -> Iterato
         except RecordMissing as error:
             yield broken(f"openalex:{given}", error.message)
             continue
-        listed = [found for one in data.get("referenced_works") or [] if (found := openalex_id(clean(one)))]
-        references = tuple(fetch_works(http, listed)) if cited and listed else ()
+        citing = [found for one in listed(data.get("referenced_works")) if (found := openalex_id(clean(one)))]
+        references = tuple(fetch_works(http, citing)) if cited and citing else ()
         expected = data.get("referenced_works_count") if cited else None
         yield Listing(subject, references, expected if isinstance(expected, int) else None)
 

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from ingest.errors import RecordMissing
 from ingest.identifiers import arxiv_id, doi, s2_id
-from ingest.names import given_first, name
-from ingest.records import Item, Listing, broken, clean, split_status
+from ingest.records import Item, Listing, broken, clean, read_date, split_status, year_of
 from ingest.references import Reference
+from ingest.sources.fields import (
+    family_first,
+    given_name_first,
+    inline_text,
+    pages_text,
+    venue_text,
+    year_number,
+)
 
 if TYPE_CHECKING:
     from ingest.http import Http
@@ -36,7 +43,7 @@ def parse_s2_paper(data: Mapping[str, Any]) -> Reference:
     data = data.get("citedPaper") or data.get("citingPaper") or data
     ids = data.get("externalIds") if isinstance(data.get("externalIds"), dict) else {}
     assert isinstance(ids, dict)
-    title, status = split_status(clean(data.get("title")))
+    title, status = split_status(inline_text(clean(data.get("title"))))
     preprint = arxiv_id(clean(ids.get("ArXiv")))
     found_doi = doi(clean(ids.get("DOI")))
     if found_doi and (of_doi := arxiv_id(found_doi)):
@@ -45,18 +52,24 @@ def parse_s2_paper(data: Mapping[str, Any]) -> Reference:
         raise ValueError("neither title nor identifier")
     journal = data.get("journal") if isinstance(data.get("journal"), dict) else {}
     assert isinstance(journal, dict)
-    date = clean(data.get("publicationDate"))[:10]
-    year = data.get("year")
-    authors = [clean(author.get("name")) for author in data.get("authors") or [] if isinstance(author, dict)]
+    date = read_date(clean(data.get("publicationDate")))
+    year = year_number(data.get("year")) or year_of(date)
+    listed = data.get("authors")
+    authors = [
+        clean(author.get("name") if isinstance(author, dict) else author)
+        for author in (listed if isinstance(listed, list) else [])
+    ]
     identifier = s2_id(clean(data.get("paperId")))
     return Reference(
         title=title,
-        authors=tuple(name(*given_first(text)) for text in authors if text),
-        year=year if isinstance(year, int) else (int(date[:4]) if date[:4].isdigit() else None),
-        date=date or (str(year) if isinstance(year, int) else ""),
-        venue=clean(data.get("venue")) or clean(journal.get("name")),
+        authors=tuple(
+            family_first(text) if "," in text else given_name_first(text) for text in authors if text
+        ),
+        year=year,
+        date=date if year_of(date) == year else str(year or ""),
+        venue=venue_text(inline_text(clean(data.get("venue")) or clean(journal.get("name")))),
         volume=clean(journal.get("volume")),
-        pages="–".join(clean(journal.get("pages")).replace(" ", "").split("-", 1)),
+        pages=pages_text(clean(journal.get("pages")).replace(" ", "")),
         arxiv_id=preprint.id if preprint else None,
         doi=found_doi,
         s2_id=identifier,
