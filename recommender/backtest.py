@@ -40,6 +40,9 @@ NEUTRAL = 0.05  # gains within 5 % of 1 have no direction
 CLOSE = 1.25
 # Since when vLLM splits long prompts by default: its V1, announced in January 2025 (blog.vllm.ai, 2025-01-27).
 CHUNKED_SINCE = {"vllm": 2025.0}
+# Until then llama.cpp cut every matrix over the devices; since then each holds whole layers (its pull request 4766,
+# merged in January 2024, made that the default).
+LAYERS_SINCE = {"llama.cpp": 2024.04}
 # What an engine was like without what it does today; a reported gain of such a practice is over an engine that lacked it.
 # The share of cache memory that went unused before paging: vLLM paper, arXiv:2309.06180, figure 2 (20 to 38 % used).
 LACKING: Fields = {
@@ -163,6 +166,8 @@ def situation_of(found: conditions.Conditions, variant: variants.Variant) -> Sit
     engine = situation.engine
     if found.engine_year and not engine.year:
         engine = replace(engine, year=found.engine_year)
+    if engine.year and engine.year < LAYERS_SINCE.get(found.engine, 0.0):
+        engine = replace(engine, layout="tensor")
     base = dict(situation.base)
     if found.engine_year and found.engine_year < CHUNKED_SINCE.get(found.engine, 0.0):
         base["chunk_tokens"] = 0.0
@@ -247,10 +252,13 @@ def ratio_of(
     if found.batch_is_maximum or (metric == "throughput" and not all(bool(side.fits[0]) for side in priced)):
         # Each side runs as many sequences as its memory holds.
         admitted = math.inf if found.memory_bound else LARGEST_BATCH
-        first, second = (min(max(1.0, side.at("max_batch", 0)), admitted) for side in priced)
+        most = [side.at("max_batch", 0) for side in priced]
+        first, second = (min(max(1.0, batch), admitted) for batch in most)
         if found.batch_is_maximum:
             priced = sides((first, second))
-        elif first < asked:
+        elif (
+            1.0 <= most[0] < asked
+        ):  # below one, the source had more memory than its text says: its batch is believed
             priced = sides((first, min(second, asked)))
     one, two = (value_of(side, 0, metric) for side in priced)
     if not (one > 0 and two > 0 and math.isfinite(one) and math.isfinite(two)):

@@ -35,6 +35,16 @@ WEIGHT_FORMATS = {1: "binary", 2: "int2", 3: "gptq-3bit-g128", 4: "int4", 6: "fp
 KV_FORMATS = {2: "kivi-2bit", 3: "kvquant-3bit", 4: "kv-int4", 8: "kv-int8"}
 # From such prompts on nobody stores the scores: 32 heads of 32768 by 32768 in 16 bits are 69 GB.
 FUSED_FROM_TOKENS = 32768
+# Small models that share the vocabulary of LLaMA and its descendants (32000 tokens): the 68-million one trained as a draft
+# (SpecInfer, arXiv:2305.09781), whose tuned sibling drafts for Vicuna in comparisons of drafters (arXiv:2401.07851).
+# What such a draft has accepted: 2.16 tokens a step on average in one source, 2.24 in another (E0611 to E0663, E0710),
+# 0.56 and 0.59 for each alone.
+LLAMA_DRAFT_PARAMETERS = 6.8e7
+LLAMA_DRAFT_ACCEPTANCE = 0.575
+SMALLEST_SHARE = 0.002  # the least that the knob takes; the size above decides
+# AutoGPTQ replaces attention by a fused module in these families unless told not to (auto_gptq/modeling/llama.py and
+# gptj.py, `inject_fused_attention`, on by default since its version 0.2 of May 2023).
+AUTOGPTQ_FUSED = r"llama|vicuna|alpaca|guanaco|wizard|gpt-?j"
 GGUF = re.compile(r"\b(i?q\d_(?:k_[sml]|k|0|1|xs|xxs|s|m|nl))\b", re.I)
 
 
@@ -48,6 +58,12 @@ def variant_of(row: Mapping[str, Any], technique: Technique) -> Variant:
     _weights(config, model, baseline, touched, technique, found)
     _cache(config, touched, found)
     _drafts(config, model, knobs, found)
+    if (
+        "weight_format" in touched
+        and re.search(r"auto-?gptq", f"{row.get('source')} {config}".lower())
+        and re.search(AUTOGPTQ_FUSED, model.lower())
+    ):
+        found.fields["fused_operators"] = True
     _shares(config, knobs, found)
     _layout(config, baseline, touched, found)
     long_prompt = (first_length(str(row.get("input_tokens") or "")) or 0) >= FUSED_FROM_TOKENS
@@ -192,6 +208,15 @@ def _drafts(config: str, model: str, knobs: set[str], found: Variant) -> None:
             draft = float(pair[1]) if pair else float(small[1] or small[2])
             if 0 < draft < float(sizes[0]):
                 found.knobs["draft_share"] = draft / float(sizes[0])
+        elif (
+            not small
+            and {"smallest_draft", "acceptance_rate"} <= knobs
+            and "tree_tokens" not in knobs
+            and re.match(r"vicuna|llama-?(1|2)?\b(?!-?3)", model.lower())
+        ):
+            found.knobs["smallest_draft"] = LLAMA_DRAFT_PARAMETERS
+            found.knobs["draft_share"] = SMALLEST_SHARE
+            found.knobs.setdefault("acceptance_rate", LLAMA_DRAFT_ACCEPTANCE)
 
 
 def _shares(config: str, knobs: set[str], found: Variant) -> None:
