@@ -200,7 +200,8 @@ class Importer:
         cited = plan.touched if self.citing is not None else ()
         self.works = sorted({*plan.created, *plan.updated, *plan.absorbed, *cited})
         if self.proposals:
-            report.proposed += propose(connection, ids, sorted({*plan.created, *plan.updated}), self.origin)
+            told = sorted({*plan.created, *plan.updated})
+            report.proposed += propose(connection, ids, sorted(plan.changed), self.origin, told=told)
         return found
 
     def place(

@@ -65,7 +65,12 @@ class Plan:
     """What resolving a batch will write, in this order; `keep` and `restore` are a person's wishes."""
 
     created: dict[int, dict[str, Any]] = field(default_factory=dict)  # work → fields
-    updated: dict[int, dict[str, Any]] = field(default_factory=dict)
+    updated: dict[int, dict[str, Any]] = field(
+        default_factory=dict
+    )  # told again; not all come out differently
+    changed: set[int] = field(
+        default_factory=set
+    )  # works whose fields are new, known once the plan is written
     moves: dict[int, int] = field(default_factory=dict)  # record → work
     absorbed: dict[int, int] = field(default_factory=dict)  # work → the work that takes it
     touched: set[int] = field(default_factory=set)
@@ -137,7 +142,7 @@ def write_plan(connection: Connection, plan: Plan, origin: str) -> None:
         own = back[work]._asdict() if work in back else {"id": work, "slug": slugs[work], "origin": origin}
         rows.append({"role": "", "role_reason": "", **own, **fields})
     insert_rows(connection, "work", rows)
-    update_works(connection, plan.updated)
+    plan.changed = {*plan.created, *update_works(connection, plan.updated)}
     move_records(connection, plan.moves)
     for old, new in plan.absorbed.items():
         replace_work(connection, old, new)

@@ -52,24 +52,32 @@ COLUMNS = "id, slug, title, title_key, authors_key, first_author, url_key, arxiv
 
 def compare(a: Candidate, b: Candidate) -> Proposal | None:
     """Judges one pair of candidates."""
-    one, other = sorted((a, b), key=lambda work: work.slug)
-    if one.title_key and one.title_key == other.title_key:
-        both = bool(one.arxiv_id and other.arxiv_id and one.arxiv_id != other.arxiv_id) or bool(
-            one.doi and other.doi and one.doi.lower() != other.doi.lower()
-        )
-        return Proposal(one.slug, other.slug, "title, identifiers differ" if both else "title", 1.0)
-    if one.url_key and one.url_key == other.url_key:
-        return Proposal(one.slug, other.slug, "url", 1.0)
-    if (one.arxiv_id and other.arxiv_id) or (one.doi and other.doi):
-        return None  # each has its own identifier
-    authors = bool(one.authors_key) and one.authors_key == other.authors_key
-    if not authors and one.first_author != other.first_author:
+    alike = likeness(a, b)
+    if alike is None:
         return None
-    score = similarity(one.title, other.title)
+    one, other = sorted((a.slug, b.slug))
+    return Proposal(one, other, *alike)
+
+
+def likeness(a: Candidate, b: Candidate) -> tuple[str, float] | None:
+    """Why two works may be one and how alike they are; None where nothing says so. Asked for many pairs."""
+    if a.title_key and a.title_key == b.title_key:
+        both = bool(a.arxiv_id and b.arxiv_id and a.arxiv_id != b.arxiv_id) or bool(
+            a.doi and b.doi and a.doi.lower() != b.doi.lower()
+        )
+        return ("title, identifiers differ" if both else "title", 1.0)
+    if a.url_key and a.url_key == b.url_key:
+        return ("url", 1.0)
+    if (a.arxiv_id and b.arxiv_id) or (a.doi and b.doi):
+        return None  # each has its own identifier
+    authors = bool(a.authors_key) and a.authors_key == b.authors_key
+    if not authors and a.first_author != b.first_author:
+        return None
+    score = similarity(a.title, b.title)
     if authors and score >= SAME_AUTHORS_SIMILARITY:
-        return Proposal(one.slug, other.slug, "authors and similar title", round(score, 3))
-    if one.first_author == other.first_author and score >= TITLE_SIMILARITY:
-        return Proposal(one.slug, other.slug, "first author and similar title", round(score, 3))
+        return ("authors and similar title", round(score, 3))
+    if a.first_author == b.first_author and score >= TITLE_SIMILARITY:
+        return ("first author and similar title", round(score, 3))
     return None
 
 
@@ -102,10 +110,10 @@ def disputed(connection: Connection, works: Sequence[int]) -> dict[tuple[int, in
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def find_proposals(connection: Connection, works: Sequence[int]) -> list[Proposal]:
-    """Pairs worth a person's look in which one of `works` takes part."""
+def find_proposals(connection: Connection, works: Sequence[int], told: Sequence[int] = ()) -> list[Proposal]:
+    """Pairs worth a person's look in which one of `works` takes part, or a disputed identifier of one of `told`."""
     near = candidates_for(connection, works)
-    conflicts = disputed(connection, works)
+    conflicts = disputed(connection, told or works)
     wanted = sorted({*near, *(other for others in near.values() for other in others), *sum(conflicts, ())})
     rows = rows_in(connection, f"SELECT {COLUMNS} FROM work WHERE id IN {{values}}", wanted)
     known = {row[0]: Candidate(*row) for row in rows}
@@ -124,9 +132,11 @@ def find_proposals(connection: Connection, works: Sequence[int]) -> list[Proposa
     return sorted(found)
 
 
-def propose(connection: Connection, ids: Ids, works: Sequence[int], origin: str) -> int:
-    """Writes the proposals that are new; how many."""
-    found = find_proposals(connection, works)
+def propose(
+    connection: Connection, ids: Ids, works: Sequence[int], origin: str, told: Sequence[int] = ()
+) -> int:
+    """Writes the proposals that are new about works whose columns changed (or whose records did: `told`); how many."""
+    found = find_proposals(connection, works, told)
     settled = decided_pairs(connection, found)
     rows = [
         {

@@ -157,14 +157,18 @@ def similarity(a: str, b: str) -> float:
 
 
 @lru_cache(maxsize=16384)
-def word_bag(title: str) -> frozenset[tuple[str, int]]:
-    """The words of a title, each with how often it came before, so that sets can be compared as lists."""
+def word_bag(title: str) -> frozenset[str]:
+    """The words of a title, those that repeat with how often they came before, so that lists compare as sets."""
+    words = title_words(title)
+    bag = frozenset(words)
+    if len(bag) == len(words):
+        return bag
     seen: dict[str, int] = {}
-    bag = []
-    for word in title_words(title):
-        seen[word] = seen.get(word, -1) + 1
-        bag.append((word, seen[word]))
-    return frozenset(bag)
+    for at, word in enumerate(words):
+        seen[word] = seen.get(word, 0) + 1
+        if seen[word] > 1:
+            words[at] = f"{word} {seen[word]}"
+    return frozenset(words)
 
 
 def soft_edges(nodes: Sequence[Node], find: object) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ GREEK = {
 CACHED_CHARACTERS = 400
 TAG = re.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>")
 NOT_IN_KEY = re.compile(r"[^\w+#]|_")
+WORD = re.compile(r"[^\W_]+")
 MATH = re.compile(r"\$([^$]*)\$")
 COMMAND = re.compile(r"\\([A-Za-z]+)\s*")
 RETRACTION = re.compile(
@@ -99,4 +100,4 @@ def title_key(title: str) -> str:
 
 def title_words(title: str) -> list[str]:
     """Words of a title, folded, for similarity."""
-    return re.findall(r"[^\W_]+", fold(plain_title(title)))
+    return WORD.findall(fold(plain_title(title)))

@@ -3,9 +3,10 @@
 import multiprocessing
 import sqlite3
 import threading
+from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlmodel import Session, SQLModel
 
 import ingest.literature
@@ -247,3 +248,29 @@ def test_a_survey_that_is_read_again_from_another_page_counts_once(session):
     assert session.connection().execute(text("SELECT slug FROM survey")).scalars().all() == ["poe"]
     assert counts(session)["citation"] == 6  # two pages say so
     assert session.connection().execute(text("SELECT MAX(survey_count) FROM work")).scalar_one() == 1
+
+
+def test_a_reference_that_says_nothing_better_does_not_rewrite_the_work(session):
+    written = []
+
+    @event.listens_for(session.connection().engine, "before_cursor_execute")
+    def note(_connection, _cursor, statement, *_rest):
+        if statement.startswith("UPDATE work"):
+            written.append(statement.partition(" WHERE ")[0])
+
+    doe = ({"family": "Doe", "given": "J."}, {"family": "Roe", "given": "R."})
+    plain = Reference(title="Alpha networks for sequences", authors=doe, year=2021, kind="paper", key="a")
+    for number, (change, said) in enumerate(
+        [
+            ({}, []),
+            ({"title": "ALPHA NETWORKS FOR SEQUENCES"}, []),
+            ({"venue": "Proc. B"}, ["UPDATE work SET venue = ?"]),
+            ({"year": 2020}, ["UPDATE work SET year = ?"]),
+        ]
+    ):
+        written.clear()
+        source = SourceInfo(kind="bibtex", title="x", locator=f"{number}.bib")
+        ingest_records(session, source, [replace(plain, key=f"k{number}", **change)])
+        assert written == said
+    work = session.connection().execute(text("SELECT title, venue, year FROM work")).all()
+    assert work == [("Alpha networks for sequences", "Proc. B", 2020)]
