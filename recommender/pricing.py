@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,22 @@ _MEMORY = {
 
 
 class Priced:
-    """The estimate of several candidates; `count` elements in every array."""
+    """The estimate of several candidates; `count` elements in every array.
 
-    def __init__(self, estimate: Any, count: int) -> None:
+    A part of a larger estimate sees `count` of its `size` elements, from `first` on.
+    """
+
+    def __init__(self, estimate: Any, count: int, *, first: int = 0, size: int | None = None) -> None:
         self.estimate = estimate
         self.count = count
+        self.first = first
+        self.size = count if size is None else size
         self._lists: dict[str, list[Any]] = {}
+        self._cases: dict[int, Any] = {}
+
+    def part(self, first: int, count: int) -> Priced:
+        """Some neighbouring candidates by themselves."""
+        return Priced(self.estimate, count, first=self.first + first, size=self.size)
 
     @cached_property
     def metrics(self) -> dict[str, Array]:
@@ -59,17 +70,23 @@ class Priced:
 
     @cached_property
     def fits(self) -> Array:
-        return np.broadcast_to(np.asarray(self.estimate.fits, dtype=bool), (self.count,))
+        return self._spread(np.asarray(self.estimate.fits, dtype=bool))
 
     def column(self, field: str) -> Array:
         """A field of the estimate, one number per candidate."""
-        return np.broadcast_to(np.asarray(getattr(self.estimate, field), dtype=float), (self.count,))
+        return self._spread(np.asarray(getattr(self.estimate, field), dtype=float))
+
+    def _spread(self, values: Array) -> Array:
+        if values.shape != (self.size,):
+            values = np.broadcast_to(values, (self.size,))
+        return values[self.first : self.first + self.count]
 
     def listed(self, field: str) -> list[Any]:
         """The same as a list of Python values, made once."""
         found = self._lists.get(field)
         if found is None:
-            found = self._lists[field] = as_list(getattr(self.estimate, field), self.count)
+            values = as_list(getattr(self.estimate, field), self.size)
+            found = self._lists[field] = values[self.first : self.first + self.count]
         return found
 
     def at(self, field: str, index: int) -> float:
@@ -78,65 +95,85 @@ class Priced:
     def metrics_at(self, index: int) -> dict[str, float]:
         return {name: self.listed(field)[index] for name, field in METRICS.items()}
 
-    @cached_property
-    def _terms(self) -> dict[str, dict[str, list[float]]]:
-        return {
-            phase: {name: as_list(value, self.count) for name, value in found.items()}
-            for phase, found in (
-                ("prefill", self.estimate.prefill_terms),
-                ("decode", self.estimate.decode_terms),
+    def one(self, value: Any, index: int) -> Any:
+        """One candidate's element of a number or an array over all of them."""
+        if not isinstance(value, np.ndarray):
+            return value.item() if isinstance(value, np.generic) else value
+        if value.size == 1:
+            return value.item()
+        return value.item(self.first + index)
+
+    def case(self, index: int) -> Any:
+        """Terms, operators and what else bounds one candidate, as plain numbers: few are asked about."""
+        found = self._cases.get(index)
+        if found is None:
+            whole = self.estimate
+            found = self._cases[index] = SimpleNamespace(
+                workload=SimpleNamespace(output_tokens=self.one(whole.workload.output_tokens, index)),
+                deployment=SimpleNamespace(tokens_per_step=self.one(whole.deployment.tokens_per_step, index)),
+                weights_bytes=self.at("weights_bytes", index),
+                available_bytes=self.at("available_bytes", index),
+                fits=self.at("fits", index),
             )
-        }
+            for phase in ("prefill", "decode"):
+                terms, operators = getattr(whole, f"{phase}_terms"), getattr(whole, f"{phase}_operators")
+                setattr(
+                    found, f"{phase}_terms", {name: self.one(value, index) for name, value in terms.items()}
+                )
+                setattr(
+                    found,
+                    f"{phase}_operators",
+                    [
+                        operator._replace(
+                            compute_s=self.one(operator.compute_s, index),
+                            memory_s=self.one(operator.memory_s, index),
+                            link_s=self.one(operator.link_s, index),
+                            seconds=self.one(operator.seconds, index),
+                        )
+                        for operator in operators
+                    ],
+                )
+        return found
 
     def terms(self, phase: str, index: int) -> dict[str, float]:
         """Seconds per named term of one phase, for one candidate."""
-        return {name: values[index] for name, values in self._terms[phase].items()}
+        case = self.case(index)
+        found: dict[str, float] = case.prefill_terms if phase == "prefill" else case.decode_terms
+        return found
 
     def bound(self, phase: str, index: int) -> str:
         """compute | memory | interconnect | overhead."""
-        return str(self.listed("prefill_bound" if phase == "prefill" else "bound")[index])
+        from costmodel.report import bound_of
 
-    @cached_property
-    def _limits(self) -> dict[str, dict[str, list[bool]]]:
-        """Phase → term → whether arithmetic, not memory, takes most of it, per candidate."""
-        from costmodel.phases import TERM_OF
-
-        found: dict[str, dict[str, list[bool]]] = {}
-        for phase, operators in (
-            ("prefill", self.estimate.prefill_operators),
-            ("decode", self.estimate.decode_operators),
-        ):
-            sums: dict[str, Any] = {}
-            for operator in operators:
-                name = TERM_OF.get(operator.name, "linear")
-                limited = operator.seconds * np.where(operator.compute_s > operator.memory_s, 1.0, -1.0)
-                sums[name] = sums.get(name, 0.0) + limited
-            found[phase] = {name: as_list(value > 0, self.count) for name, value in sums.items()}
-        return found
+        case = self.case(index)
+        operators = case.prefill_operators if phase == "prefill" else case.decode_operators
+        return str(bound_of(operators, self.terms(phase, index)))
 
     def is_compute_bound(self, phase: str, term: str, index: int) -> bool:
-        """Whether a term of the cost model is bound by arithmetic."""
-        values = self._limits[phase].get(term)
-        return bool(values[index]) if values else False
+        """Whether arithmetic, not memory, takes most of a term of the cost model."""
+        from costmodel.phases import TERM_OF
 
-    @cached_property
-    def _intervals(self) -> dict[str, list[list[float]]]:
-        return {
-            name: [as_list(side, self.count) for side in getattr(self.estimate, field)]
-            for name, field in (("tpot_ms", "tpot_interval_s"), ("ttft_ms", "ttft_interval_s"))
-        }
+        case = self.case(index)
+        limited = 0.0
+        for operator in case.prefill_operators if phase == "prefill" else case.decode_operators:
+            if TERM_OF.get(operator.name, "linear") == term:
+                limited += operator.seconds if operator.compute_s > operator.memory_s else -operator.seconds
+        return limited > 0
 
     def interval(self, name: str, index: int) -> list[float]:
         """The 80 % interval of `tpot_ms` or `ttft_ms` of one candidate."""
-        return [side[index] * 1e3 for side in self._intervals[name]]
+        sides = self.estimate.tpot_interval_s if name == "tpot_ms" else self.estimate.ttft_interval_s
+        return [self.one(side, index) * 1e3 for side in sides]
 
     def full_body(self, index: int) -> dict[str, Any]:
-        """The interface's estimate of one candidate with operators and assumptions."""
-        return self.estimate.as_dict(index if self.count > 1 else None)
+        """The interface's estimate of one candidate with operators and assumptions; of one priced alone."""
+        return self.estimate.as_dict(self.first + index if self.size > 1 else None)
 
     def body(self, index: int) -> dict[str, Any]:
         """The interface's estimate of one candidate; operators and assumptions are the baseline's to show."""
-        intervals = {name: self.interval(name, index) for name in self._intervals}
+        from costmodel.report import bottleneck_of
+
+        intervals = {name: self.interval(name, index) for name in ("tpot_ms", "ttft_ms")}
         return {
             "fits": bool(self.listed("fits")[index]),
             "min_devices": _whole(self.listed("min_devices")[index]),
@@ -153,7 +190,7 @@ class Priced:
                 }
                 for phase, field in (("prefill", "ttft_s"), ("decode", "tpot_s"))
             },
-            "bottleneck": self.listed("bottleneck")[index],
+            "bottleneck": str(bottleneck_of(self.case(index))),
             "operators": [],
             "assumptions": [],
         }
@@ -183,15 +220,18 @@ def price(
 ) -> Priced:
     """Estimate every candidate (changes of the baseline) in one call.
 
-    `workload` may carry one value per element in any field; every candidate stands for `width` elements.
+    `workload` may carry one value per element in any field; every candidate stands for `width` elements. Only a
+    candidate priced alone has operators with FLOPs and bytes (`full_body`).
     """
     from costmodel.estimate import estimate
 
+    count = len(candidates) * width
     found = estimate(
         situation.model,
         hardware or situation.hardware,
         workload or situation.workload,
         effects.deployments(situation.base, candidates, width),
         situation.engine,
+        counts=count == 1,
     )
-    return Priced(found, len(candidates) * width)
+    return Priced(found, count)
