@@ -16,6 +16,7 @@ from sqlmodel import delete, insert
 
 import kb.models as tables
 from ingest.catalogue_works import WorkIndex, add_works
+from kb.evidence_sources import arxiv_of, named_in
 from taxonomy.jsonform import technique_to_json
 from taxonomy.load import load_bottlenecks, load_levels, load_relations, load_techniques
 from taxonomy.model import Technique, WorkRef
@@ -165,12 +166,17 @@ def effect_file() -> list[dict[str, str]]:
 
 
 def evidence_rows(session: Session, links: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Evidence rows. Figures from memory and suspect ones stay, marked, and never score or calibrate."""
+    """Evidence rows. Figures from memory and suspect ones stay, marked, and never score or calibrate.
+
+    The paper of a figure is the work that its source names, where it names one of ours: a survey's table is the
+    survey's. Else it is the work that the row states, else the one that introduces the technique.
+    """
     index = WorkIndex(session)
     introduced: dict[str, int] = {}
     for link in links:
         if link["role"] == "introduces":
             introduced.setdefault(link["technique"], link["work_id"])
+    by_name = {item.name.casefold(): introduced.get(item.slug) for item in load_techniques().values()}
     for row in effect_file():
         paper = WorkRef(arxiv_id=row["arxiv_id"] or None, title=row["paper_title"] or None)
         devices, config = row["n_devices"], row["config"]
@@ -180,7 +186,10 @@ def evidence_rows(session: Session, links: Iterable[Mapping[str, Any]]) -> Itera
         yield {
             "id": row["id"],
             "technique": row["technique"],
-            "work_id": index.find(paper) or introduced.get(row["technique"]),
+            "work_id": index.find(WorkRef(arxiv_id=arxiv_of(row["source"])))
+            or by_name.get((named_in(row["source"]) or "").casefold())
+            or index.find(paper)
+            or introduced.get(row["technique"]),
             "paper_title": row["paper_title"],
             "arxiv_id": row["arxiv_id"],
             "year": int(row["year"]) if row["year"] else None,

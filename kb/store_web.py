@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kb.evidence_sources import source_url
 from kb.reader import Reader, Row, loads
 
 
@@ -99,11 +100,12 @@ def every_relation(reader: Reader) -> list[Row]:
 
 
 def every_evidence(reader: Reader) -> list[Row]:
-    """Reported figures with the page of their paper."""
-    return reader.rows(
-        "SELECT evidence.*, work.slug AS paper_id FROM evidence LEFT JOIN work ON work.id = evidence.work_id"
-        " ORDER BY evidence.id"
+    """Reported figures with their paper and the address of their source."""
+    rows = reader.rows(
+        "SELECT evidence.*, work.slug AS paper_id, work.title AS paper_name FROM evidence"
+        " LEFT JOIN work ON work.id = evidence.work_id ORDER BY evidence.id"
     )
+    return [{**row, "source_url": source_url(row["source"])} for row in rows]
 
 
 def every_identifier(reader: Reader) -> list[Row]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from kb.errors import NotFound
+from kb.evidence_sources import source_url
 from kb.reader import Reader, Row, loads
 
 
@@ -123,4 +124,5 @@ def evidence_item(row: Row) -> Row:
     item["score"] = bool(row["score"])
     item["suspect"] = bool(row["suspect"])
     item["paper_id"] = row.get("slug")
+    item["source_url"] = source_url(row["source"])
     return item

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kb.evidence_sources import source_url
 from recommender import caveats, explain, rank, rules
 from recommender.answer import GAIN_METRICS, Json, Recommendation
 from recommender.assess import Assessment, Assessments
@@ -148,6 +149,7 @@ def evidence_row(row: Mapping[str, Any]) -> Json:
         "output_tokens": row["output_tokens"],
         "paper_id": row["paper_id"],
         "source": row["source"],
+        "source_url": source_url(row["source"]),
         "locator": row["locator"],
         "predicted": row.get("predicted"),
     }

@@ -14,7 +14,7 @@ from kb.reader import Reader
 from web.deps import LibraryDep
 from web.errors import Missing
 from web.listing import paged
-from web.records import metric_name
+from web.records import lengths_of, metric_name, setting_of
 from web.render import integer, moved, page
 from web.snapshot import SCHEME_NAMES, Snapshot
 from web.urls import REFERENCES_PER_PAGE, link, record_path
@@ -67,6 +67,8 @@ def named(row: Item, snapshot: Snapshot) -> Item:
     return row | {
         "technique_name": technique["name"] if technique else row["technique"],
         "metric_name": metric_name(row["metric"]),
+        "setting": setting_of(row),
+        "lengths": lengths_of(row),
     }
 
 

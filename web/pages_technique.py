@@ -32,7 +32,6 @@ from web.records import (
     relations_of,
     requirement_words,
     siblings,
-    source_link,
     source_of,
 )
 from web.render import moved, page
@@ -200,10 +199,6 @@ def evidence_view(
             if predicted
             else "–"
         )
-        group["href"] = (
-            record_path("papers", group["paper_id"]) if group["paper_id"] else source_link(group["rows"][0])
-        )
-        group["source_name"] = group["paper_title"] or group["source"]
     return groups, axis, "× baseline, log scale"
 
 

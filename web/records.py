@@ -81,10 +81,23 @@ def siblings(snapshot: Snapshot, technique: Item) -> list[Item]:
 
 
 def setting_of(row: Item) -> str:
-    batch = str(row["batch"] or "").strip()
-    if not batch or batch.casefold() == "not stated":
-        return "batch not stated"
-    return f"batch {batch}"
+    batch = stated(row["batch"])
+    return f"batch {batch}" if batch else "batch not stated"
+
+
+def lengths_of(row: Item) -> str:
+    """Prompt and output lengths, as far as they are printed.
+
+    >>> lengths_of({"input_tokens": "128", "output_tokens": "not stated"})
+    '128 in'
+    """
+    found = ((stated(row["input_tokens"]), "in"), (stated(row["output_tokens"]), "out"))
+    return ", ".join(f"{value} {word}" for value, word in found if value)
+
+
+def stated(cell: Any) -> str:
+    text = str(cell or "").strip()
+    return "" if text.casefold() == "not stated" else text
 
 
 def evidence_groups(rows: Sequence[Item]) -> list[Item]:
@@ -132,7 +145,8 @@ def evidence_groups(rows: Sequence[Item]) -> list[Item]:
                 "is_ratio": unit in ("x", "×", "ratio"),
                 "kind": members[0]["value_kind"],
                 "paper_id": members[0]["paper_id"],
-                "paper_title": members[0]["paper_title"],
+                "paper_name": members[0]["paper_name"],
+                "source_url": members[0]["source_url"],
             }
         )
     return sorted(found, key=lambda group: (metric_rank(group["metric"]), -group["count"], group["hardware"]))
@@ -171,16 +185,6 @@ def metric_name(metric: str) -> str:
 
 def source_of(row: Item) -> str:
     return str(row["source"] or row["paper_title"] or row["arxiv_id"] or "")
-
-
-def source_link(row: Item) -> str:
-    """Where the figure was read: an arXiv id or a URL inside the free text of the source."""
-    text = source_of(row)
-    if match := re.search(r"https?://\S+", text):
-        return match[0].rstrip(").,;")
-    if match := re.search(r"arXiv:\s*(\d{4}\.\d{4,5})", text, re.IGNORECASE):
-        return f"https://arxiv.org/abs/{match[1]}"
-    return f"https://arxiv.org/abs/{row['arxiv_id']}" if row["arxiv_id"] else ""
 
 
 def first_number(text: str) -> float | None:
