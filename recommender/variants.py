@@ -32,6 +32,7 @@ class Variant:
 
 # Width of plainly quantized weights → a format of the catalogue.
 WEIGHT_FORMATS = {1: "binary", 2: "int2", 3: "gptq-3bit-g128", 4: "int4", 6: "fp6-llm", 8: "int8"}
+GPTQ = "gptq-4bit-g128"
 KV_FORMATS = {2: "kivi-2bit", 3: "kvquant-3bit", 4: "kv-int4", 8: "kv-int8"}
 # From such prompts on nobody stores the scores: 32 heads of 32768 by 32768 in 16 bits are 69 GB.
 FUSED_FROM_TOKENS = 32768
@@ -85,6 +86,9 @@ def _weights(
     stated = baseline_format(baseline) or baseline_format(model)
     if stated:
         found.baseline["weight_format"] = stated
+    found.baseline |= baseline_widths(baseline, touched)
+    if stated == GPTQ and round(weight_bits(config) or 4) == 3:
+        found.baseline |= {"weight_format": WEIGHT_FORMATS[3], "weight_kernel": "naive"}
     if "weight_format" not in touched:
         held = weight_bits(config)
         if held and not stated and "activation_format" not in touched and re.search(r"\bw\d", config.lower()):
@@ -105,8 +109,39 @@ def _weights(
         found.fields["weight_format"] = f"exl2-{bits:g}bpw"
     else:
         found.fields["weight_format"] = WEIGHT_FORMATS.get(round(bits), f"{bits:g}bpw")
-    if found.fields["weight_format"] == WEIGHT_FORMATS[3]:
+    own_kernel = any(
+        effect.field == "weight_kernel" and effect.value == "lut" for effect in technique.effects
+    )
+    if found.fields["weight_format"] == WEIGHT_FORMATS[3] and not own_kernel:
         found.fields["weight_kernel"] = "naive"  # tuned kernels for plain integers exist for 4 and 8 bits
+
+
+def baseline_widths(text: str, touched: set[str]) -> Fields:
+    """Widths of a baseline that is quantized too: W8A8, W4A8KV4, "INT8 serving".
+
+    The last is SmoothQuant's kind, whose attention multiplies 8-bit keys and values too (arXiv:2211.10438, figure 6).
+
+    >>> baseline_widths("TensorRT-LLM W8A8KV8", {"activation_format"})
+    {'weight_format': 'int8', 'activation_format': 'int8', 'kv_format': 'kv-int8'}
+    >>> baseline_widths("INT8 serving", {"activation_format"})
+    {'weight_format': 'int8', 'activation_format': 'int8', 'kv_format': 'kv-int8'}
+    >>> baseline_widths("TensorRT-LLM FP16 or W8A8", set()), baseline_widths("W4A16", set())
+    ({}, {'weight_format': 'int4'})
+    """
+    lowered = text.lower()
+    if re.search(r"fp16|bf16|fp32", lowered):
+        return {}
+    if re.search(r"\bint8 serving", lowered) and "activation_format" in touched:
+        return {"weight_format": "int8", "activation_format": "int8", "kv_format": KV_FORMATS[8]}
+    widths = re.search(r"\bw(\d)a(\d+)(?:kv(\d))?\b", lowered)
+    if not widths or int(widths[1]) not in WEIGHT_FORMATS:
+        return {}
+    found: Fields = {"weight_format": WEIGHT_FORMATS[int(widths[1])]}
+    if widths[2] in ("4", "8"):
+        found["activation_format"] = f"int{widths[2]}"
+    if widths[3] and int(widths[3]) in KV_FORMATS:
+        found["kv_format"] = KV_FORMATS[int(widths[3])]
+    return found
 
 
 def default_format(technique: Technique) -> Format | None:
@@ -153,6 +188,8 @@ def baseline_format(text: str) -> str | None:
         return f"exl2-{float(exl[1]):g}bpw"
     if re.search(r"\bawq\b", lowered) and not re.search(r"fp16|bf16", lowered):
         return "w4a16-awq-g128"
+    if re.search(r"\b(gptq|optq)\b", lowered) and not re.search(r"fp16|bf16", lowered):
+        return GPTQ
     wide = re.search(r"\bint(4|8)\b|\bw(2|3|4|8)\b", lowered)
     if wide and not re.search(r"kv|draft", lowered.split(" + ")[0]):
         return {"8": "int8", "4": "int4", "3": "gptq-3bit-g128", "2": "int2"}[wide[1] or wide[2]]

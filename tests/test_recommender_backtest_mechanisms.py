@@ -96,3 +96,49 @@ def test_autogptq_fuses_attention_where_it_knows_the_family(knowledge):
     plain = predicted(knowledge, **common, source="a blog")
     own = predicted(knowledge, **common, source="AutoGPTQ/AutoGPTQ README.md")
     assert plain < 1.05 < own < 2.0  # the host issues kernels all the time in either
+
+
+def test_kernels_of_torch_compile_keep_less_of_the_rate(knowledge):
+    # gpt-fast's README prints 1.48 (int8) and 1.88 (int4) for Llama-2-7B: short of the 1.9 and 3.0 that the bytes allow
+    common = {
+        "metric": "decode_speedup",
+        "baseline": "gpt-fast bf16 compiled",
+        "model": "Llama-2-7B",
+        "hardware": "A100",
+    }
+    int8 = predicted(knowledge, technique="int8-weight-only", config="int8 weight-only", **common)
+    int4 = predicted(knowledge, technique="int4-weight-only", config="int4 weight-only g32", **common)
+    assert 1.3 < int8 < 1.75
+    assert int8 < int4 < 2.5
+
+
+def test_a_gain_over_8_bit_serving_is_less_than_over_16(knowledge):
+    common = {
+        "technique": "atom",
+        "metric": "throughput_gain",
+        "model": "Llama-2-7B",
+        "hardware": "RTX 4090",
+        "batch": "max",
+        "input_tokens": "ShareGPT",
+        "config": "W4A4KV4",
+        "level": "serving",
+    }
+    over_16 = predicted(knowledge, **common, baseline="FP16 serving")
+    over_8 = predicted(knowledge, **common, baseline="INT8 serving")
+    assert 1.5 < over_8 < 3.2 < over_16  # 2.5 over INT8, 7.7 over FP16 in the paper (arXiv:2310.19102)
+
+
+def test_coded_caches_lose_throughput_where_prompts_are_short(knowledge):
+    gain = predicted(
+        knowledge,
+        technique="turboquant-kv",
+        metric="throughput_gain",
+        baseline="vLLM BF16 KV",
+        model="Llama-3.1-8B",
+        hardware="H100",
+        batch="64",
+        input_tokens="512",
+        output_tokens="256",
+        level="serving",
+    )
+    assert 0.5 < gain < 0.95
