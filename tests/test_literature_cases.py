@@ -179,7 +179,7 @@ def test_authors_of_ris_in_one_line_are_split_with_a_warning():
 
 @pytest.mark.parametrize(
     "parts, date",
-    [("[[2016,10]]", "2016-10"), ("[[2024]]", "2024"), ("[[null]]", ""), ("[]", ""), ("[[2018,1,24]]", "2018-01-24"), ("[[0]]", "0000")],
+    [("[[2016,10]]", "2016-10"), ("[[2024]]", "2024"), ("[[null]]", ""), ("[]", ""), ("[[2018,1,24]]", "2018-01-24"), ("[[0]]", "")],
 )  # fmt: skip
 def test_partial_dates_keep_their_precision(parts, date):
     """U49."""

@@ -20,7 +20,7 @@ from ingest.sources.crossref import looks_like_crossref, parse_crossref
 from ingest.sources.csl import looks_like_csl, parse_csl_item
 from ingest.sources.openalex import looks_like_openalex, parse_openalex_work
 from ingest.sources.own import is_own, parse_own
-from ingest.sources.ris import TAG, parse_ris
+from ingest.sources.ris import parse_ris, tag_of
 from ingest.sources.semantic_scholar import looks_like_s2, parse_s2_paper
 from ingest.sources.survey_page import looks_like_survey_page, parse_survey_page
 from ingest.stream import json_values
@@ -158,7 +158,8 @@ def chain(head: list[str], rest: Iterator[str]) -> Iterator[str]:
 
 
 def is_ris(head: list[str]) -> bool:
-    tags = [match[1] for line in head[:400] if (match := TAG.match(line.rstrip("\r\n").lstrip("\ufeff")))]
+    lines = (line.rstrip("\r\n").lstrip("\ufeff") for line in head[:400])
+    tags = [found[0] for line in lines if (found := tag_of(line, loose=False))]
     return "TY" in tags or (len(tags) >= 3 and bool({"TI", "T1", "AU", "A1"} & set(tags)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ingest.identifiers import clean_url, find_arxiv
-from ingest.names import Name, given_first, name
+from ingest.names import Name
 from ingest.records import (
     BrokenRecord,
     Items,
@@ -19,8 +19,103 @@ from ingest.records import (
     year_of,
 )
 from ingest.references import Reference
+from ingest.sources.fields import entities, family_first, inline_text, pages_text, venue_text
 
-TAG = re.compile(r"^\s{0,3}([A-Z][A-Z0-9])\s{1,2}-(?:\s(.*))?$")
+TAG = re.compile(r"^\s{0,3}([A-Z][A-Z0-9])  -(?:\s(.*))?$")
+# What programs make of "TY  - ": one blank, tabs, lower case, no blank behind, no hyphen between tabs.
+LOOSE_TAG = re.compile(r"^\s{0,3}([A-Za-z][A-Za-z0-9])(?:\s{1,4}-|\s*\t)\s*(.*)$")
+KNOWN_TAGS = frozenset(
+    [
+        "A1",
+        "A2",
+        "A3",
+        "A4",
+        "A5",
+        "A6",
+        "AB",
+        "AD",
+        "AN",
+        "AU",
+        "BT",
+        "C1",
+        "C2",
+        "C3",
+        "C4",
+        "C5",
+        "C6",
+        "C7",
+        "C8",
+        "CA",
+        "CN",
+        "CP",
+        "CT",
+        "CY",
+        "DA",
+        "DB",
+        "DO",
+        "DP",
+        "ED",
+        "EP",
+        "ER",
+        "ET",
+        "H1",
+        "H2",
+        "ID",
+        "IP",
+        "IS",
+        "J1",
+        "J2",
+        "JA",
+        "JF",
+        "JO",
+        "K1",
+        "KW",
+        "L1",
+        "L2",
+        "L3",
+        "L4",
+        "LA",
+        "LB",
+        "LK",
+        "M1",
+        "M2",
+        "M3",
+        "N1",
+        "N2",
+        "NV",
+        "OP",
+        "PB",
+        "PP",
+        "PY",
+        "RI",
+        "RN",
+        "RP",
+        "SE",
+        "SN",
+        "SP",
+        "ST",
+        "T1",
+        "T2",
+        "T3",
+        "TA",
+        "TI",
+        "TT",
+        "TY",
+        "U1",
+        "U2",
+        "U3",
+        "U4",
+        "U5",
+        "UR",
+        "VL",
+        "VO",
+        "WP",
+        "WT",
+        "WV",
+        "Y1",
+        "Y2",
+    ]
+)
 AUTHOR_TAGS = ("AU", "A1")
 FURTHER_AUTHOR_TAGS = ("A2", "A3", "A4")
 # In a part of a larger work the further authors are the larger work's editors.
@@ -32,6 +127,27 @@ KINDS = {
 TITLE_TAGS = ("TI", "T1", "CT", "BT")
 VENUE_TAGS = ("JF", "JO", "T2", "BT", "J2", "JA")
 LINK_TAGS = ("UR", "L1", "L2", "LK")
+OF_INSTITUTIONS = ("THES", "RPRT")
+FREE_TEXT = ("AB", "N1", "N2")
+SUBTYPES = ("paper", "book", "software", "website", "product")
+CUT_LIST = re.compile(r"author list (?:is )?incomplete|\(et al\.?\)", re.IGNORECASE)
+OTHERS = re.compile(r"^(?:et al\.?|others|and others)$|\s+et al\.?$", re.IGNORECASE)
+
+
+def tag_of(line: str, loose: bool) -> tuple[str, str] | None:
+    r"""Tag and value of a line, or None; a loosely written one only with a tag that RIS has.
+
+    >>> tag_of("TI  - A title", False), tag_of("ti\t-\tA title", True), tag_of("AI - is no tag", True)
+    (('TI', 'A title'), ('TI', 'A title'), None)
+    """
+    if match := TAG.match(line):
+        return match[1], match[2] or ""
+    if (match := LOOSE_TAG.match(line)) and match[1].upper() in KNOWN_TAGS:
+        tag = match[1].upper()
+        # Only the ends of a record are sure signs in a file that is otherwise strict.
+        if loose or tag == "TY" or (tag == "ER" and not match[2]):
+            return tag, match[2]
+    return None
 
 
 @dataclass
@@ -70,17 +186,21 @@ def parse_ris(lines: Iterable[str]) -> Items:
 def entries(lines: Iterable[str]) -> Iterator[Entry]:
     """Records as written; TY begins one even if ER did not end the one before."""
     entry: Entry | None = None
+    loose = True  # until a TY shows how the file is written
     for number, raw in enumerate(lines, start=1):
         line = raw.rstrip("\r\n").lstrip("\ufeff")
-        match = TAG.match(line)
-        if match is None:
+        # A strict file may hold a loose line; but inside free text "ID - …" is text.
+        free = entry is None or (bool(entry.values) and entry.values[-1][0] in FREE_TEXT)
+        found = tag_of(line, loose or (not free and line.lstrip()[:2].isupper()))
+        if found is None:
             # A line without a tag goes on with the value above; before the first tag it is a database's banner.
             if entry is not None and entry.values and line.strip():
                 tag, value = entry.values[-1]
-                entry.values[-1] = (tag, f"{value} {line.strip()}".strip())
+                entry.values[-1] = (tag, f"{value} {clean(line)}".strip())
             continue
-        tag, value = match[1], clean(match[2] or "")
+        tag, value = found[0], clean(found[1])
         if tag == "TY":
+            loose = TAG.match(line) is None
             if entry is not None:
                 yield entry
             entry = Entry(number, [(tag, value)])
@@ -98,13 +218,13 @@ def entries(lines: Iterable[str]) -> Iterator[Entry]:
 
 def to_reference(entry: Entry, number: int) -> Reference:
     kind = entry.first("TY").upper()
-    title, status = split_status(entry.first(*TITLE_TAGS))
+    title, status = split_status(inline_text(entry.first(*TITLE_TAGS)))
     links = [
         clean_url(link) for value in entry.all(*LINK_TAGS) for link in re.split(r"\s*;\s*|\s+", value) if link
     ]
     accession = [value for value in entry.all("AN", "M1", "M3", "C7", "ID", "N1") if "arxiv" in value.lower()]
     stated_doi = entry.first("DO") or next(
-        (v for v in entry.all("M3", "N1", "L3") if v.lower().startswith("doi")), ""
+        (v for v in entry.all("M3", "N1", "L3", "AN") if v.lower().startswith(("doi", "10."))), ""
     )
     arxiv, version, doi = arxiv_and_doi(stated_doi, *accession, *links)
     if arxiv is None:
@@ -115,24 +235,34 @@ def to_reference(entry: Entry, number: int) -> Reference:
             arxiv, version = told.id, told.version
     if not title and not doi and not arxiv and not entry.all(*AUTHOR_TAGS):
         raise ValueError("neither title, author nor identifier")
-    authors, notes = read_authors(entry, kind)
+    authors, et_al, notes = read_authors(entry, kind)
     date = best_date(entry)
-    pages = "–".join(dict.fromkeys(part for part in (entry.first("SP"), entry.first("EP")) if part))
-    page_links = [link for link in links if "doi.org/" not in link]
+    pages = pages_text(
+        "–".join(dict.fromkeys(part for part in (entry.first("SP"), entry.first("EP")) if part))
+    )
+    page_links = list(dict.fromkeys(link for link in links if "doi.org/" not in link))
+    if len(page_links) > 1:
+        notes.append(f"further links: {' '.join(page_links[1:])}")
     venue = next((v for t in VENUE_TAGS if (v := entry.first(t)) and v != title), "")
+    publisher = entities(entry.first("PB"))
+    if not venue and kind in OF_INSTITUTIONS:
+        venue = publisher
     what = KINDS.get(kind, "paper")
     if what == "website" and (doi or arxiv):
         what = "paper"
+    if entry.first("M3").lower() in SUBTYPES:
+        what = entry.first("M3").lower()
     return Reference(
         title=title,
         authors=authors,
+        et_al=et_al,
         year=year_of(date),
         date=date,
-        venue=venue,
+        venue=venue_text(entities(venue)),
         volume=entry.first("VL"),
         issue=entry.first("IS", "CP"),
         pages=pages,
-        publisher=entry.first("PB"),
+        publisher=publisher,
         edition=entry.first("ET"),
         arxiv_id=arxiv,
         arxiv_version=version,
@@ -140,39 +270,40 @@ def to_reference(entry: Entry, number: int) -> Reference:
         url=page_links[0] if page_links else None,
         kind=what,
         key=entry.first("ID") or f"record {number}",
-        status=status or ("retracted" if any("RETRACTED" in note for note in entry.all("N1")) else ""),
-        abstract=entry.first("AB", "N2"),
+        status=status or stated_status(entry),
+        abstract=entities(entry.first("AB", "N2")),
         notes=tuple(notes),
     )
 
 
-def read_authors(entry: Entry, kind: str) -> tuple[tuple[Name, ...], list[str]]:
-    """Authors in the order of the file; what of A2 to A4 depends on the type."""
+def stated_status(entry: Entry) -> str:
+    notes = " ".join(entry.all("N1", "C1"))
+    return next((word.lower() for word in ("RETRACTED", "WITHDRAWN") if word in notes), "")
+
+
+def read_authors(entry: Entry, kind: str) -> tuple[tuple[Name, ...], bool, list[str]]:
+    """Authors in the order of the file, whether the list was cut, notes; what of A2 to A4 depends on the type."""
     tags: tuple[str, ...] = AUTHOR_TAGS
     if kind not in PARTS or not entry.all(*AUTHOR_TAGS):
         tags = (*AUTHOR_TAGS, *FURTHER_AUTHOR_TAGS)
-    listed = entry.all(*tags) or entry.all("ED")
+    listed = [entities(value) for value in entry.all(*tags) or entry.all("ED")]
+    et_al = any(CUT_LIST.search(note) for note in entry.all("N1"))
     notes = []
     found: list[Name] = []
     for value in listed:
-        pieces = [piece.strip() for piece in value.split(";") if piece.strip()]
+        pieces = [piece for part in JOINED.split(value) if (piece := part.strip())]
         if len(pieces) > 1:
-            notes.append(f"{len(pieces)} authors stood in one line and were split at ';'")
-        found.extend(read_name(piece) for piece in pieces)
-    return tuple(one for one in found if one["family"]), notes
+            notes.append(f"{len(pieces)} authors stood in one line and were split")
+        for piece in pieces:
+            text = OTHERS.sub("", piece)
+            et_al = et_al or text != piece
+            if text.strip(" ,"):
+                found.append(family_first(text))
+    return tuple(one for one in found if one["family"]), et_al, notes
 
 
-def read_name(text: str) -> Name:
-    """`Family, Given, Suffix`, an organisation with EndNote's closing comma, or `Given Family`.
-
-    >>> read_name("OpenAI Team,"), read_name("King, Martin Luther, Jr."), read_name("Jan van der Berg")
-    ({'family': 'OpenAI Team'}, {'family': 'King', 'given': 'Martin Luther'}, {'family': 'van der Berg', 'given': 'Jan'})
-    """
-    if "," in text:
-        parts = [part.strip() for part in text.split(",")]
-        return name(parts[0], parts[1])
-    family, given = given_first(text)
-    return name(family, given)
+# " and " only behind initials: "Smith, J. and Doe, A." are two, "Barnes and Noble" is one.
+JOINED = re.compile(r"\s*;\s*|(?<=\.)\s+and\s+(?=[^,]+,)")
 
 
 def best_date(entry: Entry) -> str:
