@@ -52,7 +52,7 @@ def readiness(engines: Iterable[str], asked: str) -> int:
 
 
 def readiness_of(item: Assessment, assessments: Assessments) -> int:
-    return readiness(assessments.knowledge.shipped_by(item.slug), assessments.situation.engine.slug)
+    return readiness(assessments.shipped_by(item.slug), assessments.situation.engine.slug)
 
 
 def alike(a: Assessment, b: Assessment, engine: str) -> bool:
@@ -190,8 +190,8 @@ def quality(techniques: Sequence[Technique], knowledge: Knowledge) -> Json:
     return {"lossless": lossless, "reported": reported[:MAX_EVIDENCE]}
 
 
-def engines(techniques: Iterable[Technique]) -> tuple[Json, ...]:
-    """Where and how to switch the techniques on; one entry per engine and technique."""
+def engines(techniques: Iterable[Technique], assessments: Assessments) -> tuple[Json, ...]:
+    """Where on this device and how to switch the techniques on; one entry per engine and technique."""
     return tuple(
         {
             "name": support.engine,
@@ -203,6 +203,7 @@ def engines(techniques: Iterable[Technique]) -> tuple[Json, ...]:
         }
         for technique in techniques
         for support in technique.engines
+        if support.engine == RESEARCH_CODE or support.engine in assessments.shipped_by(technique.slug)
     )
 
 
@@ -222,7 +223,7 @@ def single(
         declared=knowledge.techniques[item.slug],
         model=assessments.situation.model,
         engine=assessments.situation.engine,
-        shipped=knowledge.shipped_by(item.slug),
+        shipped=assessments.shipped_by(item.slug),
         loss=loss,
         changes=item.changes,
     )
@@ -253,12 +254,12 @@ def single(
         break_even=break_even,
         quality=quality([technique], knowledge),
         training=technique.training.value,
-        engines=engines(member.technique for member in group),
+        engines=engines((member.technique for member in group), assessments),
         members=tuple(slugs),
         papers=papers(slugs, knowledge),
         evidence=evidence(slugs, assessments),
         mechanism=technique.mechanism,
-        rank_discount=min(discount([member.technique], knowledge) for member in group),
+        rank_discount=min(discount([member.technique], assessments) for member in group),
         meets_slo=meets_slo(assessments, item.index),
         instead_of=explain.replaced(item.changes, assessments.situation, knowledge),
         member_gains={member.slug: member.gain for member in group},
@@ -282,11 +283,11 @@ def depends_on_workload(technique: Technique) -> bool:
     return copies or bool(fields & {"prompt_kept", "cascade_share", "output_kept"})
 
 
-def discount(techniques: Iterable[Technique], knowledge: Knowledge) -> float:
+def discount(techniques: Iterable[Technique], assessments: Assessments) -> float:
     """The techniques' discounts together."""
     return sum(
         rank.discount(
-            shipped=bool(knowledge.shipped_by(technique.slug)),
+            shipped=bool(assessments.shipped_by(technique.slug)),
             lossless=technique.lossless.value,
             training=technique.training.value,
         )

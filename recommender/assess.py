@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from costmodel.catalogue import all_engines
 from recommender import explain, for_model, own_changes, rank, refusals, rules, text
 from recommender.answer import GAIN_METRICS
 from recommender.effects import Fields
+from recommender.engines import able
 from recommender.grounds import Grounds
 from recommender.knowledge import Knowledge
 from recommender.pricing import Priced, price
@@ -82,6 +84,22 @@ class Assessments:
     @property
     def metric(self) -> str:
         return rank.METRIC_OF[self.situation.question.objective]
+
+    def shipped_by(self, slug: str) -> tuple[str, ...]:
+        """Engines that have the technique and run on the device."""
+        device = self.situation.hardware
+        key = f"shipped {device.vendor} {device.device_class}"
+        here = self.knowledge.standing.get(key)
+        if here is None:
+            running, known = able(device), all_engines()
+            here = self.knowledge.standing[key] = {
+                name: tuple(
+                    each for each in offered if running is None or each in running or each not in known
+                )
+                for name, offered in self.knowledge.shipped.items()
+            }
+        found: tuple[str, ...] = here[slug]
+        return found
 
     def outcome(self, index: int, gain: Mapping[str, float | None], spread: float) -> str:
         """What the estimate says against a candidate: does-not-fit, no-gain, or nothing."""

@@ -57,6 +57,13 @@ def runs_on(engine: Engine, hardware: Hardware) -> bool:
     )
 
 
+def able(hardware: Hardware) -> frozenset[str] | None:
+    """Engines that run on the device; None for a user's own, of which nothing is known."""
+    if hardware.vendor.lower() == "user":
+        return None
+    return runnable(hardware.vendor, hardware.device_class)
+
+
 def usual_engine(hardware: Hardware, engines: Mapping[str, Engine]) -> Engine:
     """What people serve with on such a device."""
     if hardware.device_class in LOCAL_CLASSES:

@@ -135,7 +135,7 @@ def parts_of(assessments: Assessments) -> list[Part]:
             chosen.setdefault((mechanism, training, round(_score(item, metric) / 0.06)), item)
             spent |= flags
     # Best first, as `stack.shortlist` sorts them; only those that stay need their relations.
-    ordered = sorted(chosen.values(), key=lambda item: (-_worth(item, metric, knowledge), item.slug))
+    ordered = sorted(chosen.values(), key=lambda item: (-_worth(item, assessments), item.slug))
     best: dict[str, Assessment] = {}
     for training in ("none", "calibration", "finetune"):
         within = [
@@ -145,14 +145,14 @@ def parts_of(assessments: Assessments) -> list[Part]:
         ]
         for item in within[: POOL if training != "finetune" else POOL + 3]:
             best[item.slug] = item
-    parts = [part_of(item, metric, knowledge, assessments.in_place) for item in best.values()]
+    parts = [part_of(item, assessments) for item in best.values()]
     return stack.shortlist(parts, POOL + 5)
 
 
 def plannable(assessments: Assessments, item: Assessment) -> bool:
     """Whether a technique may be a step: the engine asked for ships it (with `plain`: some engine does), and its gain
     does not hang on what users write, unless the question says so."""
-    engine, shipped = assessments.situation.engine.slug, assessments.knowledge.shipped_by(item.slug)
+    engine, shipped = assessments.situation.engine.slug, assessments.shipped_by(item.slug)
     if engine not in shipped if engine not in OPEN_ENGINES else not shipped:
         return False
     told = assessments.situation.question.acceptance_rate is not None and "tokens_per_step" in item.changes
@@ -173,13 +173,14 @@ def _score(item: Assessment, metric: str) -> float:
     return math.log(bounds[0]) if bounds else 0.0
 
 
-def _worth(item: Assessment, metric: str, knowledge: Knowledge) -> float:
+def _worth(item: Assessment, assessments: Assessments) -> float:
     """The score by which a part is chosen: its gain less its discount."""
-    return _score(item, metric) - assemble.discount([item.technique], knowledge)
+    return _score(item, assessments.metric) - assemble.discount([item.technique], assessments)
 
 
-def part_of(item: Assessment, metric: str, knowledge: Knowledge, in_place: frozenset[str]) -> Part:
+def part_of(item: Assessment, assessments: Assessments) -> Part:
     """A technique with its relations, as the planner wants it."""
+    knowledge, in_place = assessments.knowledge, assessments.in_place
     mine = {item.slug, item.technique.mechanism} - {""}
     excludes: set[str] = set()
     requires: set[str] = set()
@@ -200,10 +201,10 @@ def part_of(item: Assessment, metric: str, knowledge: Knowledge, in_place: froze
         settings=settings,
         training=item.technique.training.value,
         lossless=item.technique.lossless.value,
-        score=_worth(item, metric, knowledge),
-        discount=assemble.discount([item.technique], knowledge),
+        score=_worth(item, assessments),
+        discount=assemble.discount([item.technique], assessments),
         trust=trust(item.slug, knowledge),
-        engines=frozenset(knowledge.shipped_by(item.slug)),
+        engines=frozenset(assessments.shipped_by(item.slug)),
         excludes=frozenset(excludes - {item.slug}),
         requires=frozenset(requires),
     )
@@ -289,7 +290,7 @@ def recommendation(
             declared=knowledge.techniques[technique.slug],
             model=assessments.situation.model,
             engine=assessments.situation.engine,
-            shipped=knowledge.shipped_by(technique.slug),
+            shipped=assessments.shipped_by(technique.slug),
             loss=knowledge.losses.get(technique.slug),
             changes=assessments.items[technique.slug].changes,
         )
@@ -317,7 +318,7 @@ def recommendation(
         break_even=break_even,
         quality=assemble.quality(techniques, knowledge),
         training=training,
-        engines=assemble.engines(techniques),
+        engines=assemble.engines(techniques, assessments),
         members=tuple(slugs),
         papers=assemble.papers(slugs, knowledge),
         evidence=(),
@@ -334,9 +335,7 @@ def common_engine(planned: Planned, index: int, assessments: Assessments) -> str
     slug = assessments.situation.engine.slug
     if slug in engines:
         return slug
-    order = [
-        item for i in planned.sets[index] for item in assessments.knowledge.shipped_by(planned.parts[i].slug)
-    ]
+    order = [item for i in planned.sets[index] for item in assessments.shipped_by(planned.parts[i].slug)]
     return next((item for item in order if item in engines), None)
 
 

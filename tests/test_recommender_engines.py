@@ -7,7 +7,7 @@ import pytest
 from costmodel.catalogue import all_engines, find_engine, find_hardware
 from recommender.engines import OPEN_ENGINES, runs_on
 from recommender.fit import fit
-from recommender.service import estimate
+from recommender.service import estimate, recommend
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,21 @@ def test_a_draft_needs_a_small_model_with_the_same_vocabulary():
     assert not has_small_sibling(find_model("deepseek-v3").spec)
     assert has_small_sibling(find_model("llama-3.1-70b").spec)
     assert has_small_sibling(find_model("qwen3-235b").spec)
+
+
+@pytest.mark.parametrize("device", ["m2-ultra-76c", "mi300x", "gaudi2", "epyc-9654", "jetson-agx-orin-64gb"])
+def test_advice_names_only_engines_that_run_on_the_device(device, reader):
+    """SGLang's flags are no help on a Mac, nor TensorRT-LLM's on an MI300X."""
+    answer = recommend(reader, {"hardware": device, "model": "llama-3.1-8b"})
+    assert answer.recommendations
+    hardware = find_hardware(device).spec
+    for item in answer.recommendations:
+        for entry in item.engines:
+            known = all_engines().get(entry["name"])
+            assert known is None or runs_on(known, hardware), (item.techniques, entry["name"])
+        if item.kind == "plan":
+            shared = [
+                {e["name"] for e in item.engines if e["technique"] == slug} - {"research code"}
+                for slug in item.techniques
+            ]
+            assert set.intersection(*(names for names in shared if names)), item.techniques

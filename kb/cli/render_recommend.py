@@ -221,7 +221,9 @@ def do(answer: Mapping[str, Any]) -> str | None:
     lines = []
     for number, step in enumerate(steps, start=1):
         gain = (step.get("marginal_gain") or {}).get(metric) if len(steps) > 1 else None
-        said = f"{number}. {step['name']}" + (f", {gain:.2f}x on top" if gain else "")
+        said = f"{number}. {step['name']}" + (
+            f", {gain:.2f}x{' on top' if number > 1 else ''}" if gain else ""
+        )
         if number == 1 and best["instead_of"]:
             said += f" instead of {' and '.join(best['instead_of'])}"
         how = how_to(step["technique"], best["engines"], best["engine"] or answer["scenario"]["engine"])
