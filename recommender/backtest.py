@@ -55,6 +55,10 @@ LACKING: Fields = {
     "weight_kernel": "naive",
     "kv_waste_share": 0.7,
 }
+# Where weights lie that the device does not hold. A source whose baseline cannot hold the model either, or that says so,
+# had them there without what the technique adds: nothing overlapped, nothing skipped.
+PLACES = ("host_weight_share", "disk_weight_share", "host_compute")
+PLACED_TEXT = r"offload|accelerate|zero-?inference|naive loading"
 LESS_SPLIT = {"split": "flash", "flash": "eager"}
 
 
@@ -132,6 +136,7 @@ def predict(row: Mapping[str, Any], knowledge: Knowledge) -> tuple[float, list[s
     if lacking:
         raise Unpriced(f"{situation.model.name} has not what the technique works on: {', '.join(lacking)}")
     before, after = deployments_of(technique, variant, situation, found, level, metric)
+    before |= placed_before(before, after, situation, str(row.get("baseline") or ""))
     if not {k: v for k, v in after.items() if before.get(k) != v} and "devices" not in after:
         raise Unpriced(f"{situation.engine.name} already works this way, so there is nothing to compare")
     other = situation
@@ -190,6 +195,21 @@ def without(technique: Technique, base: Fields, stated: Fields) -> Fields:
         elif name in LACKING and now not in (None, 0.0):
             lacked[name] = LACKING[name]
     return {name: value for name, value in lacked.items() if value != base.get(name)}
+
+
+def placed_before(before: Fields, after: Fields, situation: Situation, baseline: str) -> Fields:
+    """What an offloading technique's baseline kept off the device; nothing where it holds the model by itself."""
+    places = {name: after[name] for name in PLACES if after.get(name)}
+    elsewhere = re.search(
+        r"\b([ahlv]\d{2,3}|rtx)\b", baseline.lower()
+    )  # the baseline had a device of its own
+    if not places or set(places) == {"host_compute"} or elsewhere:
+        return {}
+    if not re.search(PLACED_TEXT, baseline.lower()):
+        alone = price(situation, [before], workload=replace(situation.workload, batch=1.0))
+        if alone.at("max_batch", 0) >= 1.0:
+            return {}
+    return places
 
 
 def deployments_of(
