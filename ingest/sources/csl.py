@@ -83,7 +83,7 @@ def looks_like_csl(data: Any) -> bool:
     """
     if not isinstance(data, dict):
         return False
-    if data.get("type") in TYPES:
+    if clean(data.get("type")) in TYPES:
         return any(key in data for key in ("title", "author", "issued", "container-title", "DOI"))
     authors = data.get("author")
     named = isinstance(authors, list) and any(
