@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ingest.identifiers import arxiv_id, doi_key, url_key
@@ -16,6 +17,8 @@ SHORT_TITLE = 16  # letters; below, a title says little without its author ("Int
 COMPARED_AUTHORS = 10
 EDITION = {"second": "2", "third": "3", "fourth": "4", "fifth": "5", "revised": "r"}
 NOT_IDENTITY = frozenset(("number", "key", "notes", "links", "truncated", "date", "abstract"))
+
+family_of = lru_cache(maxsize=16384)(family_key)  # a store has far fewer family names than authors
 
 Key = tuple[str, str]  # scheme and value, as stored in the Identifier table
 
@@ -32,19 +35,8 @@ class Keys:
     complete: bool = False  # the author list was not cut and its borders are certain
     year: int | None = None
     web: bool = False
-
-    @property
-    def soft(self) -> tuple[Key, ...]:
-        keys = []
-        if self.title:
-            keys.append(("title", self.title))
-        if self.page:
-            keys.append(("title", f"url:{self.page}"))
-        return tuple(keys)
-
-    @property
-    def all(self) -> tuple[Key, ...]:
-        return self.strong + self.soft
+    soft: tuple[Key, ...] = ()
+    all: tuple[Key, ...] = ()  # strong and soft: asked for a dozen times each
 
 
 def keys_of(reference: Reference) -> Keys:
@@ -54,7 +46,8 @@ def keys_of(reference: Reference) -> Keys:
     (('arxiv', '2312.00752'), ('title', 'mamba/gu'))
     """
     strong: list[Key] = []
-    arxiv = reference.arxiv_id or (found.id if (found := arxiv_id(reference.url)) else None)
+    linked = arxiv_id(reference.url) if reference.url else None
+    arxiv = reference.arxiv_id or (linked.id if linked else None)
     if arxiv:
         strong.append(("arxiv", arxiv))
     if key := doi_key(reference.doi):
@@ -63,12 +56,12 @@ def keys_of(reference: Reference) -> Keys:
         strong.append(("openalex", reference.openalex_id))
     if reference.s2_id:
         strong.append(("s2", reference.s2_id))
-    page = url_key(reference.url) if reference.url and not arxiv_id(reference.url) else ""
+    page = url_key(reference.url) if reference.url and not linked else ""
     web = bool(page) and not reference.is_paper
     if page.startswith("openreview.net/forum?id="):
         strong.append(("url", page))
         page, web = "", False
-    families = tuple(family_key(author["family"]) for author in reference.authors[:COMPARED_AUTHORS])
+    families = tuple([family_of(author["family"]) for author in reference.authors[:COMPARED_AUTHORS]])
     author = families[0] if families else ""
     title = "" if reference.title_truncated else title_key(reference.title)
     if title and len(title) < SHORT_TITLE:
@@ -76,10 +69,14 @@ def keys_of(reference: Reference) -> Keys:
     if title and reference.edition:
         edition = fold(reference.edition)
         title += f"#{EDITION.get(edition, re.sub(r'[^0-9a-z]', '', edition.removesuffix('th')))}"
+    page = page if web else ""
+    soft: list[Key] = [("title", title)] if title else []
+    if page:
+        soft.append(("title", f"url:{page}"))
     return Keys(
         strong=tuple(strong),
         title=title,
-        page=page if web else "",
+        page=page,
         author=author,
         families=frozenset(families),
         complete=bool(families)
@@ -89,6 +86,8 @@ def keys_of(reference: Reference) -> Keys:
         and len(reference.authors) <= COMPARED_AUTHORS,
         year=reference.year,
         web=web,
+        soft=tuple(soft),
+        all=(*strong, *soft),
     )
 
 

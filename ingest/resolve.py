@@ -66,6 +66,9 @@ def partition(
     different: Iterable[tuple[int, int]] = (),
 ) -> list[list[int]]:
     """Groups of indexes into `nodes`, each one work; sorted, so that equal input sets give equal output."""
+    same, different = list(same), list(different)
+    if len(nodes) == 2 and not same and not different:
+        return two_nodes(*nodes)
     parent = list(range(len(nodes)))
     apart = {pair for a, b in different for pair in ((a, b), (b, a))}
     isolated = apart_by_hand(nodes, apart)
@@ -90,6 +93,16 @@ def partition(
             clusters[one].absorb(clusters.pop(other))
             parent[other] = one
     return sorted(sorted(cluster.members) for cluster in clusters.values())
+
+
+def two_nodes(a: Node, b: Node) -> list[list[int]]:
+    """The rules for the usual case, a known work and one new statement, without their general machinery."""
+    if not set(a.keys.strong).isdisjoint(b.keys.strong) and agree(a, b):
+        return [[0, 1]]
+    for key in a.keys.soft:
+        if key in b.keys.soft and agreement(a.keys, b.keys, address=key[1].startswith("url:")):
+            return [[0], [1]] if conflict(single(0, a), single(1, b), set()) else [[0, 1]]
+    return [[0], [1]]
 
 
 def single(index: int, node: Node) -> Cluster:

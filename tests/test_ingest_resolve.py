@@ -231,6 +231,14 @@ def ingest_in(batches):
         return stored_partition(session), stored_fields(session)
 
 
+@settings(max_examples=300, deadline=None)
+@given(references, references)
+def test_two_statements_alone_are_judged_as_among_others(one, other):
+    """Two nodes have a way of their own; a third that shares nothing with them asks the general rules."""
+    stranger = ref("Something else that nobody else has written about", [{"family": "Nemo"}], 1900)
+    assert [*groups([one, other]), [2]] == groups([one, other, stranger])
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(references, min_size=2, max_size=8), st.randoms(use_true_random=False))
 def test_one_import_or_many_in_any_order_give_the_same_works(listed, rnd):
