@@ -60,7 +60,7 @@ def of_technique(
     if newer:
         found.append(newer)
     if technique.hurts_when:
-        found.append(f"Bad for: {technique.hurts_when.rstrip('.')}.")
+        found.append(f"Weak points: {technique.hurts_when.rstrip('.')}.")
     return found
 
 
