@@ -81,8 +81,8 @@ def behaviour_of(deployment: Deployment, engine: Engine, hardware: Hardware) -> 
     micro = MICRO_BATCH_TOKENS if ggml else 0.0
     continuous = choose(deployment, engine, "continuous_batching", False)
     stage = micro if ggml else 0.0
-    if engine.layout == "tensor" and not isinstance(continuous, np.ndarray) and not continuous:
-        stage = PIPELINE_TOKENS
+    if engine.layout == "tensor":
+        stage = where(continuous, stage, PIPELINE_TOKENS)
     decode = choose(deployment, engine, "decode_attention_kernel", "flash")
     chunk = choose(deployment, engine, "chunk_tokens", micro)
     usual = engine.defaults.get("chunk_tokens")

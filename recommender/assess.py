@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from costmodel.catalogue import all_engines
-from recommender import explain, for_model, own_changes, rank, refusals, rules, text
+from costmodel.memory import Memory
+from recommender import explain, feasibility, for_model, own_changes, rank, refusals, rules, text
 from recommender.answer import GAIN_METRICS
 from recommender.effects import Fields
 from recommender.engines import able
@@ -64,9 +67,10 @@ class Assessments:
 
     situation: Situation
     knowledge: Knowledge
-    baseline: Priced  # alone, as a scalar
     priced: Priced
     candidates: list[Fields]
+    ways: list[feasibility.Change]  # to make it fit; none where it does
+    ways_priced: Priced
     in_place: frozenset[str]  # techniques and mechanisms in use, by the user's word or built into the engine
     items: dict[str, Assessment] = field(default_factory=dict)
     adapted: Mapping[str, Technique] = field(
@@ -104,7 +108,7 @@ class Assessments:
     def outcome(self, index: int, gain: Mapping[str, float | None], spread: float) -> str:
         """What the estimate says against a candidate: does-not-fit, no-gain, or nothing."""
         if not self.priced.fits[index]:
-            return "does-not-fit"
+            return UNFIT
         if not self.baseline_fits:
             return ""  # it makes the model fit, whatever it costs
         value = gain[self.metric]
@@ -129,13 +133,14 @@ def trust(slug: str, knowledge: Knowledge) -> float:
 
 def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     """Price every technique alone in one call and collect what speaks against each."""
-    baseline = price(situation, [{}])
+    baseline = feasibility.baseline_memory(situation)
     techniques = knowledge.on_engine(situation.engine.slug)
-    sized = {} if bool(baseline.fits[0]) else for_model.narrowed(techniques, situation, knowledge)
+    sized = {} if bool(baseline.fits) else for_model.narrowed(techniques, situation, knowledge)
     if sized:
         techniques = {**techniques, **sized}
     asked = ask(situation, knowledge, techniques, sized, baseline)
-    priced = price(situation, asked.candidates)
+    ways = [] if bool(baseline.fits) else feasibility.ways(situation, baseline)
+    priced, ways_priced = price_all(situation, asked.candidates, ways)
     columns = rank.gains(priced.metrics_at(0), priced.metrics)
     # Techniques with the same changes share one element, so its gains are worked out once.
     values = [rank.numbers(column) for column in columns.values()]
@@ -145,14 +150,31 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     found = Assessments(
         situation=situation,
         knowledge=knowledge,
-        baseline=baseline,
         priced=priced,
         candidates=asked.candidates,
+        ways=ways,
+        ways_priced=ways_priced,
         in_place=in_place,
         adapted=sized | for_model.adapted(asked.changes, situation.model, techniques, knowledge),
     )
     judge(found, asked, techniques, gains, spreads)
     return found
+
+
+def price_all(
+    situation: Situation, candidates: Sequence[Fields], ways: Sequence[feasibility.Change]
+) -> tuple[Priced, Priced]:
+    """The techniques, and the ways to make it fit with their own batches and prompts, in one call."""
+    if not ways:
+        return price(situation, candidates), Priced(None, 0)
+    count, load = len(candidates), situation.workload
+    workload = replace(
+        load,
+        batch=np.array([float(load.batch)] * count + [float(way.batch) for way in ways]),
+        input_tokens=np.array([float(load.input_tokens)] * count + [float(way.input_tokens) for way in ways]),
+    )
+    priced = price(situation, [*candidates, *(way.fields for way in ways)], workload=workload)
+    return priced.part(0, count), priced.part(count, len(ways))
 
 
 @dataclass(slots=True)
@@ -170,7 +192,7 @@ def ask(
     knowledge: Knowledge,
     techniques: Mapping[str, Technique],
     sized: Mapping[str, Technique],
-    baseline: Priced,
+    baseline: Memory,
 ) -> Asked:
     """The changes of all techniques that have effects."""
     workload, traits = situation.formula_workload, model_traits(situation.model)
@@ -212,7 +234,7 @@ def judge(
     grounds = Grounds(situation, knowledge, found.in_place)
     outcomes = [found.outcome(i, gains[i], spreads[i]) for i in range(len(asked.candidates))]
     fits = found.priced.listed("fits")
-    unfit = Unfit(found, gains, outcomes)
+    unfit = Unfit(found, outcomes)
     filtered = situation.question.bottleneck or situation.question.level
     told: dict[int, str] = {}  # one sentence for all techniques that change the same
     for slug, technique in techniques.items():
@@ -234,7 +256,7 @@ def judge(
                 against.append(SILENT)
             else:
                 if i not in told:
-                    told[i] = explain_outcome(found, i, outcome, gains[i])
+                    told[i] = explain_no_gain(found, i, gains[i])
                 against.append(Refusal(outcome, told[i]))
         if filtered and not against:
             against = rules.filter_refusals(technique, situation)
@@ -265,22 +287,27 @@ LAYOUT = frozenset({"tensor_parallel", "pipeline_parallel", "expert_parallel"})
 
 
 class Unfit:
-    """Candidates that do not fit, by element; a sentence is made when it is first asked for."""
+    """Candidates that do not fit, by element; a sentence is made when it is first asked for, once for equal bytes."""
 
-    def __init__(
-        self, found: Assessments, gains: Sequence[Mapping[str, float | None]], outcomes: Sequence[str]
-    ) -> None:
-        self._found, self._gains, self._outcomes = found, gains, outcomes
-        self._made: dict[int, Refusal] = {}
+    def __init__(self, found: Assessments, outcomes: Sequence[str]) -> None:
+        self._found, self._outcomes = found, outcomes
+        self._made: dict[tuple[float, ...], Refusal] = {}
+        self._facts = explain.memory_facts(found.priced) if UNFIT in outcomes else []
 
     def of(self, index: int) -> Refusal | None:
-        if self._outcomes[index] != "does-not-fit":
+        if self._outcomes[index] != UNFIT:
             return None
-        made = self._made.get(index)
+        made = self._made.get(self._facts[index])
         if made is None:
-            reason = explain_outcome(self._found, index, "does-not-fit", self._gains[index])
-            made = self._made[index] = Refusal("does-not-fit", reason)
+            situation = self._found.situation
+            reason = explain.lacks(
+                self._found.priced, index, situation.devices_text, situation.question.devices
+            )
+            made = self._made[self._facts[index]] = Refusal(UNFIT, reason)
         return made
+
+
+UNFIT = "does-not-fit"
 
 
 def inert(technique: Technique, knowledge: Knowledge, unfit: Refusal | None) -> Assessment:
@@ -318,15 +345,15 @@ def names_in_place(situation: Situation, knowledge: Knowledge, present: Iterable
     return frozenset(slugs | {knowledge.techniques[slug].mechanism for slug in slugs} - {""})
 
 
-def host_overrides(technique: Technique, baseline: Priced) -> Fields:
+def host_overrides(technique: Technique, baseline: Memory) -> Fields:
     """For techniques that move weights to the host: the smallest share that makes the rest fit.
 
     Where the baseline fits already, the technique's own default stands, so that the price of moving is seen.
     """
-    if not technique.requires.host_link or bool(baseline.fits[0]):
+    if not technique.requires.host_link or bool(baseline.fits):
         return {}
-    lacking = baseline.at("total_bytes", 0) - baseline.at("available_bytes", 0)
-    weights = baseline.at("weights_bytes", 0)
+    lacking = float(baseline.total_bytes - baseline.available_bytes)
+    weights = float(baseline.weights_bytes)
     share = min(1.0, max(0.0, lacking * HOST_MARGIN / weights)) if weights > 0 else 1.0
     names = [
         effect.value.removeprefix("knob:")
@@ -338,11 +365,9 @@ def host_overrides(technique: Technique, baseline: Priced) -> Fields:
     return dict.fromkeys(names, share)
 
 
-def explain_outcome(found: Assessments, index: int, code: str, gain: Mapping[str, float | None]) -> str:
-    """The sentence for what the estimate says against a candidate."""
+def explain_no_gain(found: Assessments, index: int, gain: Mapping[str, float | None]) -> str:
+    """The sentence for what the estimate says against a candidate that fits."""
     question, priced = found.situation.question, found.priced
-    if code == "does-not-fit":
-        return explain.lacks(priced, index, found.situation.devices_text, question.devices)
     if index == 0:
         return "comes out neutral for this model and workload: it would change nothing."
     gone = explain.replaced(found.candidates[index], found.situation, found.knowledge)

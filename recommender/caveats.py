@@ -114,7 +114,7 @@ def of_times(
         found.append(f"The prompt takes {_longer(1 / ttft)}.")
     if tpot is not None and tpot < 0.98 and not slow:
         found.append(f"Each token takes {_longer(1 / tpot)}.")
-    batch, asked = break_even.get("batch"), float(priced.estimate.workload.batch)
+    batch, asked = break_even.get("batch"), float(priced.one(priced.estimate.workload.batch, index))
     if batch:
         verb = "Stops" if batch > asked else "Starts"
         found.append(f"{verb} paying at batch {batch:,}.")

@@ -100,6 +100,12 @@ def replaced(changes: Mapping[str, Any], situation: Situation, knowledge: Knowle
     return tuple(names)
 
 
+def memory_facts(priced: Priced) -> list[tuple[float, ...]]:
+    """What `lacks` tells of, per candidate: those that agree in all of it share a sentence."""
+    fields = ("total_bytes", "available_bytes", "min_devices", *PARTS_OF_MEMORY)
+    return list(zip(*(priced.listed(field) for field in fields), strict=True))
+
+
 def lacks(priced: Priced, index: int, devices_text: str, devices: int) -> str:
     """Why a candidate does not fit, in bytes."""
     total, available = priced.at("total_bytes", index), priced.at("available_bytes", index)

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from costmodel.efficiency import rates_for
 from costmodel.layout import layout_of
 from costmodel.memory import Memory, memory
@@ -34,9 +32,9 @@ HOST_OVERLAP = 0.5  # share of the transfer that copying the next layer early hi
 MAX_SHOWN = 12
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(slots=True)
 class Change:
-    """One candidate way to make the model fit."""
+    """One candidate way to make the model fit. A hundred are made for an answer: `frozen` costs three times as much."""
 
     words: tuple[str, ...]
     fields: Fields
@@ -74,17 +72,28 @@ class Change:
         )
 
 
-def explore(situation: Situation, baseline: Priced) -> Json:
-    """The ways to make it fit and what lacks until then.
+def baseline_memory(situation: Situation) -> Memory:
+    """Bytes of the baseline; where requests come at a rate, times decide how many there are."""
+    if situation.question.request_rate is not None:
+        found: Memory = price(situation, [{}]).estimate.memory
+        return found
+    return memory_of_fields(situation, [{}])
+
+
+def ways(situation: Situation, baseline: Memory) -> list[Change]:
+    """What might make it fit.
 
     Formats on the devices at hand, more devices, weights in host memory, a smaller batch, a shorter prompt.
     """
+    changes = candidates(situation, float(baseline.max_batch))
+    return changes + moved_to_host(situation, changes)
+
+
+def explore(situation: Situation, baseline: Priced, changes: Sequence[Change], priced: Priced) -> Json:
+    """The ways to make it fit, all priced, and what lacks until then."""
     total, available = baseline.at("total_bytes", 0), baseline.at("available_bytes", 0)
-    changes = candidates(situation, baseline)
-    changes += moved_to_host(situation, changes)
-    priced = price_changes(situation, changes)
     fitting = sorted(
-        (i for i in range(len(changes)) if bool(priced.fits[i])), key=lambda i: (changes[i].order, i)
+        (i for i, fits in enumerate(priced.listed("fits")) if fits), key=lambda i: (changes[i].order, i)
     )
     shown: list[int] = []
     for i in fitting:
@@ -108,9 +117,12 @@ def whole(value: float) -> int | None:
     return int(value) if math.isfinite(value) and value < 1e6 else None
 
 
-def candidates(situation: Situation, baseline: Priced) -> list[Change]:
-    """Formats × KV × devices, and the workload made smaller; the host comes in `moved_to_host`."""
-    question = situation.question
+def candidates(situation: Situation, largest: float) -> list[Change]:
+    """Formats × KV × devices, and the workload made smaller, to the `largest` batch that fits among others.
+
+    The host comes in `moved_to_host`.
+    """
+    question, batch, prompt = situation.question, situation.question.batch, situation.question.input_tokens
     bits = weight_bits(situation.base["weight_format"])
     weights: list[tuple[float, Fields, str]] = [(0, {}, "")]
     native = native_format(situation.model)
@@ -123,41 +135,28 @@ def candidates(situation: Situation, baseline: Priced) -> list[Change]:
     cache: list[tuple[int, Fields, str]] = [(0, {}, "")]
     if weight_bits(situation.base["kv_format"], "kv") > 8:
         cache.append((1, {"kv_format": KV_STEP[0]}, KV_STEP[1]))
-    plain = Change(
-        words=(),
-        fields={},
-        devices=question.devices,
-        batch=question.batch,
-        input_tokens=question.input_tokens,
-    )
     found = []
     for devices in device_counts(question.devices):
+        more: Fields = {}
+        told: list[str] = []
+        if devices > question.devices:
+            more = {"devices": devices, "tensor_parallel": None, "pipeline_parallel": None}
+            told = [f"{devices} x {text.device(situation.hardware.name)}"]
         for step, fields, words in weights:
             for kv_step, kv_fields, kv_words in cache:
-                said = [word for word in (words, kv_words) if word]
-                change = {**fields, **kv_fields}
-                if devices > question.devices:
-                    said.append(f"{devices} x {text.device(situation.hardware.name)}")
-                    change |= {"devices": devices, "tensor_parallel": None, "pipeline_parallel": None}
+                said = (*(word for word in (words, kv_words) if word), *told)
                 if said:
-                    found.append(
-                        replace(
-                            plain,
-                            words=tuple(said),
-                            fields=change,
-                            devices=devices,
-                            weights=step,
-                            cache=kv_step,
-                        )
+                    change = Change(
+                        said, {**fields, **kv_fields, **more}, devices, batch, prompt, step, kv_step
                     )
-    largest = baseline.at("max_batch", 0)
-    exact = [int(largest)] if 1 <= largest < question.batch else []
-    for batch in [*exact, *smaller(question.batch)]:
-        told = f"batch {batch:,} instead of {question.batch:,}"
-        found.append(replace(plain, words=(told,), batch=batch, kept=batch / question.batch))
-    for tokens in smaller(question.input_tokens, least=64):
-        told = f"prompts of {tokens:,} tokens instead of {question.input_tokens:,}"
-        found.append(replace(plain, words=(told,), input_tokens=tokens, kept=tokens / question.input_tokens))
+                    found.append(change)
+    exact = [int(largest)] if 1 <= largest < batch else []
+    for fewer in [*exact, *smaller(batch)]:
+        words = f"batch {fewer:,} instead of {batch:,}"
+        found.append(Change((words,), {}, question.devices, fewer, prompt, kept=fewer / batch))
+    for tokens in smaller(prompt, least=64):
+        words = f"prompts of {tokens:,} tokens instead of {prompt:,}"
+        found.append(Change((words,), {}, question.devices, batch, tokens, kept=tokens / prompt))
     return found
 
 
@@ -198,16 +197,6 @@ def kernel_of(fmt: str) -> str:
     return "lut" if fmt.startswith(("aqlm", "quip", "qtip")) else "tuned"
 
 
-def price_changes(situation: Situation, changes: Sequence[Change]) -> Priced:
-    """All candidates in one call; every one carries its own batch and prompt length."""
-    workload = replace(
-        situation.workload,
-        batch=np.array([float(change.batch) for change in changes]),
-        input_tokens=np.array([float(change.input_tokens) for change in changes]),
-    )
-    return price(situation, [change.fields for change in changes], workload=workload)
-
-
 def moved_to_host(situation: Situation, changes: Sequence[Change]) -> list[Change]:
     """Per weight format on the devices at hand, the same with the least share of weights in host memory."""
     if not situation.hardware.host_bytes_per_s:
@@ -221,8 +210,12 @@ def moved_to_host(situation: Situation, changes: Sequence[Change]) -> list[Chang
         and change.input_tokens == question.input_tokens
         and not change.cache
     ]
-    own.insert(0, replace(changes[0], words=(), fields={}, devices=question.devices, weights=0, cache=0))
-    found = memory_of(situation, own)
+    own.insert(0, Change((), {}, question.devices, question.batch, question.input_tokens))
+    fields = [change.fields for change in own]
+    if question.request_rate is not None:
+        found: Memory = price(situation, fields).estimate.memory
+    else:
+        found = memory_of_fields(situation, fields)
     columns = [as_list(column, len(own)) for column in (found.total_bytes, found.available_bytes)]
     added = []
     for change, total, available, weights in zip(
@@ -233,18 +226,15 @@ def moved_to_host(situation: Situation, changes: Sequence[Change]) -> list[Chang
         share = (total - available) * HOST_MARGIN / weights if weights > 0 else 2.0
         if share >= 1:
             continue
-        fields = {**change.fields, "host_weight_share": share, "offload_overlap": HOST_OVERLAP}
+        moved = {**change.fields, "host_weight_share": share, "offload_overlap": HOST_OVERLAP}
         words = (*change.words, f"{text.bytes_(share * weights)} of weights in host memory")
-        added.append(replace(change, words=words, fields=fields, host_share=share))
+        added.append(replace(change, words=words, fields=moved, host_share=share))
     return added
 
 
-def memory_of(situation: Situation, changes: Sequence[Change]) -> Memory:
-    """Bytes of changes that keep devices and load; where requests come at a rate, times decide how many there are."""
-    if situation.question.request_rate is not None:
-        found: Memory = price_changes(situation, changes).estimate.memory
-        return found
-    deployment = deployments(situation.base, [change.fields for change in changes])
+def memory_of_fields(situation: Situation, changes: Sequence[Fields]) -> Memory:
+    """Bytes of changes that keep devices and load, a full batch in flight."""
+    deployment = deployments(situation.base, changes)
     hardware, engine = situation.hardware, situation.engine
     layout = layout_of(hardware, deployment, engine, rates_for(hardware, engine))
     return memory(situation.model, hardware, situation.workload, deployment, engine, layout)

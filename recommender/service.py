@@ -13,6 +13,7 @@ from recommender.answer import REJECTION_CODES, Answer, Json, Recommendation, Re
 from recommender.assess import Assessments, assess
 from recommender.errors import InvalidQuestion
 from recommender.knowledge import RESEARCH_CODE, Knowledge, load_knowledge
+from recommender.pricing import price
 from recommender.question import Question
 from recommender.refusals import first
 from recommender.rules import matches_level
@@ -37,11 +38,11 @@ def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
     recommendations = witnessed(ranked(assessments, planned), assessments)
     found = None
     if not assessments.baseline_fits:
-        found = feasibility.explore(situation, assessments.priced)
+        found = feasibility.explore(situation, assessments.priced, assessments.ways, assessments.ways_priced)
     return Answer(
         scenario=situation.question.scenario(),
         resolved=situation.resolved,
-        baseline=assessments.baseline.full_body(0),
+        baseline=price(situation, [{}]).full_body(0),
         recommendations=tuple(recommendations),
         rejected=rejections(assessments),
         notes=situation.notes,
@@ -218,8 +219,6 @@ def confidence(assessments: Assessments) -> Json:
 
 def estimate(question: Question | Mapping[str, Any], knowledge: Knowledge | None = None) -> Json:
     """The interface's `kb estimate` for one scenario."""
-    from recommender.pricing import price
-
     asked = as_question(question)
     situation = resolve(asked, knowledge or Knowledge(techniques={}))
     body = plain(price(situation, [{}]).full_body(0))

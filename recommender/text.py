@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 TERM_NAMES = {
@@ -49,8 +50,10 @@ def number(value: float, digits: int = 3) -> str:
     if value == 0:
         return "0"
     places = digits - 1 - math.floor(math.log10(abs(value)))
+    if places >= 0:  # formatting rounds as `round` does
+        return f"{value:,.{places}f}"
     rounded = round(value, places)
-    return f"{rounded:,.{max(places, 0)}f}" if abs(rounded) < 1e15 else f"{rounded:.2e}"
+    return f"{rounded:,.0f}" if abs(rounded) < 1e15 else f"{rounded:.2e}"
 
 
 def bytes_(value: float) -> str:
@@ -115,6 +118,7 @@ def listed(items: list[str], last: str = "and") -> str:
 _VENDOR_WORDS = ("NVIDIA ", "GeForce ", "AMD ", "Instinct ", "Intel ", "Apple ", "Google ")
 
 
+@lru_cache(maxsize=1024)
 def device(name: str) -> str:
     """A device without its vendor's words: NVIDIA GeForce RTX 3090 → RTX 3090."""
     for word in _VENDOR_WORDS:
