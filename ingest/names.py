@@ -74,7 +74,7 @@ SUFFIXES = frozenset(["jr", "jr.", "sr", "sr.", "ii", "iii", "iv", "phd", "ph.d.
 INITIALS = r"(?:[^\W\d_]{1,2}\.(?:[-‐–]?\s?[^\W\d_]{1,3}\.)*)"
 IS_INITIALS = re.compile(rf"^(?:{INITIALS}|[^\W\d_]\.?)(?:[\s-](?:{INITIALS}|[^\W\d_]\.?))*$")
 IS_INITIAL = re.compile(r"^(?:[^\W\d_]{1,2}\.(?:[-‐–]?[^\W\d_]{1,3}\.)*(?:[-‐–][^\W\d_]{1,3}\.?)?|[^\W\d_])$")
-VANCOUVER = re.compile(r"^(?P<family>.+?)\s+(?P<given>[A-ZÀ-Þ]{1,3}|[A-ZÀ-Þ]-[A-ZÀ-Þ])$")
+VANCOUVER = re.compile(r"^(?P<family>.+?)\s+(?P<given>[A-ZÀ-ÞĀ-Ž]{1,3}|[A-ZÀ-ÞĀ-Ž]-[A-ZÀ-ÞĀ-Ž])$")
 ET_AL = re.compile(
     r"[,;]?\s*\b(?:and|&)?\s*(?:et\s+al|et\s+alii|and\s+others|and\s+colleagues)\b\.?\s*$", re.IGNORECASE
 )
@@ -111,7 +111,7 @@ def name(family: str, given: str = "") -> Name:
     ({'family': 'al-Hakim'}, {'family': '’s-Gravesande', 'given': 'W. J.'})
     """
     family = family.strip(" ,;:*†‡§")
-    if len(family) > 3:
+    if len(family) > 3 or (len(family) == 3 and family[1].islower()):
         family = family.rstrip(".")
     if family[-1:].isdigit():
         family = FOOTNOTE.sub("", family)
@@ -126,7 +126,9 @@ SUFFIX = re.compile(
 )
 BEGINS_WITH_FAMILY = re.compile(r"[^,]+,\s*(?:[^\W\d_]\.[\s-]?)+(?:,|\s|$)")
 PERSON = re.compile(r"(?:[^\W\d_]\.[\s-]?|[^\W\d_a-z][^\W\d_]*[\s-])*[^\W\d_a-z][^\W\d_]+")
-END_OF_NAMES = re.compile(r"[^\W\d_]{2,}[.?!:]\s|[“„\"]|``|\d{4}")
+NAMES_FOLLOW = re.compile(r"\s*(?:[,;:(&]|and\b|et al)")
+LONGEST_NAME = 120  # characters
+END_OF_NAMES = re.compile(r"\b(?!(?:[JS]r|II|III|IV)\.)[^\W\d_]{2,}[.?!:]\s|[“„\"]|``|\d{4}")
 
 
 def drop_suffixes(text: str) -> str:
@@ -137,31 +139,38 @@ def drop_suffixes(text: str) -> str:
     >>> drop_suffixes("King, M. L., Jr., Davis, S., III: Title"), drop_suffixes("King ML Jr., Davis S III. Title")
     ('King, M. L., Davis, S.: Title', 'King ML, Davis S. Title')
     """
+    over = END_OF_NAMES.search(text)
+    end = over.start() if over else len(text)
     out: list[str] = []
     done = 0
     for match in SUFFIX.finditer(text):
-        before = "".join(out) + text[done : match.start()]
-        if END_OF_NAMES.search(before + " "):
+        start = match.start()
+        if start > end:
             break
-        if match["roman"] is not None and not match["comma"] and not ends_a_name(before, text[match.end() :]):
+        numeral = match["roman"] is not None and not match["comma"]
+        if numeral and not ends_a_name(
+            text[:LONGEST_NAME], text[max(0, start - LONGEST_NAME) : start], text[match.end() :][:1]
+        ):
             continue
-        out.append(text[done : match.start()])
+        out.append(text[done:start])
         stop = match["dot"] or match["stop"] or match["roman"]
         # "King Jr. Title": the stop ends the list; "King Jr. and …", "King Jr., …": it is the suffix's own
-        ends = not re.match(r"\s*(?:[,;:(&]|and\b|et al)", text[match.end() :])
+        ends = not NAMES_FOLLOW.match(text, match.end())
         out.append("." if match["dot"] or (stop and ends) else "")
         done = match.end()
     return "".join(out) + text[done:] if out else text
 
 
-def ends_a_name(before: str, after: str) -> bool:
-    """Whether a numeral between the two belongs to a name, not to a title such as "… S. Deep Part III"."""
+def ends_a_name(beginning: str, before: str, after: str) -> bool:
+    """Whether a numeral between the last two belongs to a name, not to a title such as "… S. Deep Part III"."""
     last = re.split(r"[,;&]|\band\b", before)[-1].strip()
-    first = before.split(",", 1)[0]
+    first = beginning.split(",", 1)[0]
+    if suffix := SUFFIX.search(first):
+        first = first[: suffix.start()]
     if VANCOUVER.match(first):
         return VANCOUVER.match(last) is not None
-    if BEGINS_WITH_FAMILY.match(before):
-        return after.startswith(",")
+    if BEGINS_WITH_FAMILY.match(beginning):
+        return after == ","
     return PERSON.fullmatch(last) is not None
 
 
@@ -301,6 +310,22 @@ def split_vancouver(text: str) -> Names:
         tuple(name(one) if isinstance(one, str) else name(one["family"], one["given"]) for one in found),
         et_al,
     )
+
+
+def split_capital_families(text: str) -> Names:
+    """A list such as "JOUPPI, Norman P. and DE JONG, Michiel" (ISO 690): capitals tell the family names.
+
+    >>> split_capital_families("JOUPPI, Norman P., DE JONG, Michiel and LI, X.").names[1:]
+    ({'family': 'DE JONG', 'given': 'Michiel'}, {'family': 'LI', 'given': 'X.'})
+    """
+    text, et_al = strip_et_al(text.strip())
+    found: list[Name] = []
+    for piece in parts(text):
+        if found and "given" not in found[-1] and (not piece.isupper() or IS_INITIALS.match(piece)):
+            found[-1] = name(found[-1]["family"], piece)
+        else:
+            found.append(name(piece))
+    return Names(tuple(found), et_al)
 
 
 def split_run_together(text: str) -> Names:

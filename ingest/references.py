@@ -7,12 +7,14 @@ empty, and a string that was cut is marked `truncated`.
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ingest.identifiers import ARXIV, arxiv_id, doi, find_arxiv, find_urls
 from ingest.kinds import kind_of
+from ingest.latex import to_text
 from ingest.names import Name, drop_suffixes
 from ingest.styles import SPLITTERS, STYLES, YEAR, detect_style
 from ingest.tail import read_tail
@@ -36,6 +38,10 @@ BACK_REFERENCES = re.compile(r"(?<=[.…])\s+\d{1,3}(?:,\s*\d{1,3})*\s*$")
 EDITION_IN_TITLE = re.compile(
     r"[,.]?\s*\(?((?:\d+(?:st|nd|rd|th)|second|third|fourth|fifth|revised)\s+ed)\w*\.?\)?$", re.IGNORECASE
 )
+ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][\da-fA-F]{1,6}|[A-Za-z]{2,8});")
+# "{\'e}", "\\v{c}", "{\\o}", "\\&": letters that lost their spelling to LaTeX; braces that keep capitals stay.
+TEX_ACCENTED = r"""\\(?:[`'^"~=.]\s?(?:\{\\?[A-Za-z]\}|\\?[A-Za-z])|[uvHcdkrb](?:\{\\?[A-Za-z]\}|\s[A-Za-z])|(?:ss|[oOlL]|ae|AE|oe|OE|aa|AA|i)(?:\{\}|\b))"""
+TEX_LETTER = re.compile(rf"\{{{TEX_ACCENTED}\}}|{TEX_ACCENTED}")
 MAY_HOLD_SUFFIX = re.compile(r"[,\s](?:[JS]r|II|III|IV)\b")
 YEAR_AT_END = re.compile(rf"(?:,\s*|\s*\.\s*)\(?({YEAR})\)?$")
 
@@ -130,6 +136,10 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
 
         text, _ = strip_additions(text)
     text = MARKER.sub("", text, count=1)
+    if "&" in text and ";" in text:
+        text = ENTITY.sub(lambda match: html.unescape(match[0]), text)
+    if "\\" in text:
+        text = TEX_LETTER.sub(lambda match: to_text(match[0]), text)
     if MAY_HOLD_SUFFIX.search(text):
         text = drop_suffixes(text)
     if text[-1:].isdigit():

@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 
 from ingest.identifiers import find_urls
+from ingest.name_lists import AND, is_organisation_like, read_names
 from ingest.names import (
     IS_INITIALS,
+    ORGANISATION,
     PARTICLES,
     VANCOUVER,
     Names,
-    is_organisation,
     name,
     split_family_first,
     split_given_first,
-    split_run_together,
-    split_vancouver,
-    strip_et_al,
 )
-from ingest.tail import STRICT_VENUE, VENUE, split_title
+from ingest.tail import ABBREVIATIONS, STRICT_VENUE, VENUE, split_title
 
 WORD_LENGTH = 40
 STYLES = ("quoted", "author-year", "acm", "lncs", "plain")
@@ -31,11 +29,14 @@ QUOTED = re.compile(r"(?:^|[\s,.;:(])(?P<open>[“„«\"]|``)(?=\S)")
 AFTER_TITLE = re.compile(r"(?:Accessed|URL|https?:|arXiv|doi|DOI|Available|Retrieved|\[Online)")
 LONG_WORD_AND_STOP = re.compile(r"[^\W\d_]{3,}\.\s")
 SENTENCE = re.compile(r"[.?!]\s+[^\W\d_]{4,}\s+(?!(?:and|amd|und)\b)[a-z]{3,}")
-VENUE_BEFORE_YEAR = re.compile(r"[.?!]\s+In:?\s+[A-Z\d]|\bpages\s+\d|\bpp?\.\s*\d")
+VENUE_BEFORE_YEAR = re.compile(r"(?:[.?!]\s+[Ii]n:?|,\s+in:)\s+[A-Z\d]|\bpages\s+\d|\bpp?\.\s*\d")
 STOP = re.compile(r"[.?!]\s+")
 SMALL_WORD = re.compile(r"(?<!\S)[a-z][\w-]+")
+SMALL_WORDS = re.compile(r",\s(?:[^\s,]+\s)*(?!and\b|van\b|von\b|de\b)[a-z]{2,}\s(?!and\b)[^\s,]+")
+TWO_VANCOUVER = re.compile(r"[^,]+, (?:[a-z]+ )?[A-ZÀ-ÞĀ-Ž][^\s,]+ [A-ZÀ-ÞĀ-Ž]{1,3}[,.]")
+STARTS_WITH_INITIAL = re.compile(r"(?:and |& )?[^\W\d_]\.")
 JOINING = frozenset(["and", "amd", "und", "et", "al", "others"])
-FAMILY_FIRST = r"[^\W\d_][^,.;:\d]{0,40},\s+(?:[^\W\d_]{1,2}\.[\s-]?)+(?:,?\s*(?:Jr\.|Sr\.|I{2,3}\b|IV\b))?"
+FAMILY_FIRST = r"['’]?[^\W\d_][^,.;:\d]{0,40},\s+(?:(?!(?:Mr|Dr|No|Vs|pp)\.)[^\W\d_]{1,2}\.[\s-]?)+(?:,?\s*(?:Jr\.|Sr\.|I{2,3}\b|IV\b))?"
 FAMILY_FIRST_LIST = re.compile(
     rf"{FAMILY_FIRST}(?:(?:,\s*|\s*)(?:(?:and|&)\s+)?{FAMILY_FIRST})*(?:,?\s*et al\.?,?\s+)?"
 )
@@ -49,10 +50,26 @@ QUOTATION_AND_COLON = re.compile(r":\s+[^\W_]")
 TITLE_GOES_ON = re.compile(r"\s+[A-ZÀ-Þ][a-z]+\s+[a-z][^.?!\d“”\"]{8,}\.\s+")
 # Elsevier: "I. Family, Title, in: Venue, 2022, pp. 1–9." and "I. Family, Title, Venue 9 (8) (1997) 1735–1780."
 COMMA_TITLE_TAIL = re.compile(
-    rf",\s+(?=in:\s|[^,]{{2,120}}?\s\d+(?:\s\([^()]*\))?\s\({YEAR}\)\s+[\w:–-]+\.?(?:\s|$)|arXiv preprint)"
+    rf",\s+(?=in:\s|[^,]{{2,120}}?\s\d+(?:\s\([^()]*\))?\s\({YEAR}\)\s+[\w:–-]+\.?(?:\s|$)|arXiv preprint|arXiv:|"
+    rf"[^,]{{2,120}}?\s\d+,\s[\w–-]+\s\({YEAR}\)|in\s[A-Z\d](?:[^.]|Vol\.){{8,200}}\((?:[^()]+,\s)?{YEAR}\)|"
+    rf"\({YEAR}\)\.|https?://|(?:Ph\.?\s?D\.?|Doctoral|Master['’]?s?)\s(?:[Tt]hesis|[Dd]issertation)|"
+    rf"(?:\d(?:st|nd|rd|th)\sed\.,\s)?(?:[A-Z]\w+\s)?(?:University\sPress|Press|Springer|Wiley|Elsevier)(?:,\s[^,]+)?,\s{YEAR}|"
+    rf"(?:University\sof\s[A-Z]\w+|[A-Z]\w+\sUniversity),\s{YEAR})"
 )
-AND = re.compile(r"\s+(?:and|&)\s")
+ORGANISATION_AND_COLON = re.compile(r"^(?P<authors>[^\W\d_][\w-]*(?: [\w-]+){0,4}):\s+(?=\S)")
+YEAR_ENDS = re.compile(rf"\({YEAR}\)\.?(?:\s+(?:https?:|doi)\S*)?\s*$")
 LNCS = re.compile(r"^(?P<authors>[^:“\"?]{3,2000}?(?:[^\W\d_]\.|et al\.?)):\s+(?=\S)")
+PAGES_BEHIND = re.compile(r"pp?\.\s*\d")
+SENTENCE_BEFORE = re.compile(r"[^\W\d_]{2,}\.\s")
+ONLY_PAGES = re.compile(r"[a-z]?\d[\d:–-]*\.?\s*(?:(?:doi|https?)\b\S*.*)?$", re.IGNORECASE)
+# "… V. Le and Yi Ma. ": an initial's stop, two names and a full stop
+TWO_PEOPLE = re.compile(
+    r"\.\s+[A-ZÀ-Þ][^\W\d_]*\s+and\s+(?:[A-ZÀ-Þ][^\W\d_]*\.?[\s-]){1,3}[A-ZÀ-Þ][^\W\d_]*\.\s"
+)
+# Each blank ends exactly one word, so that a long list is read in one way only and in linear time.
+ONE_PERSON = r"(?:(?:[A-ZÀ-ÞĀ-Ž][^\s,.]*|(?:[^\W\d_]\.-?)+|de|da|do|del|der|den|van|von|la|le|las|di)\s+){1,4}[A-ZÀ-ÞĀ-Ž][^\s,.]*"
+NAMES_GO_ON = re.compile(rf"\s*{ONE_PERSON}(?:,\s+{ONE_PERSON})*,?\s+(?:and|&)\s+{ONE_PERSON}\.\s")
+PERSON = re.compile(r"^(?:[A-ZÀ-Þ][^\W\d_]*[.]?[\s-]){1,3}[A-ZÀ-Þ][^\W\d_]+$")
 
 
 def detect_style(text: str, *, truncated: bool = False) -> str:
@@ -69,21 +86,61 @@ def detect_style(text: str, *, truncated: bool = False) -> str:
             and (text[end - 1] in ",.?!" or not BEHIND_QUOTE.match(text[end:].lstrip("”“»\"'")))
         ):
             return "quoted"
-    lncs = LNCS.match(text)
+    lncs = LNCS.match(text) or organisation_and_colon(text)
     if lncs and not (brackets and brackets.start() < lncs.end()):
         return "lncs"
+    if brackets and year_ends_tail(text, brackets):
+        brackets = None
     if brackets and len(text) - brackets.end() > 8 and not (stops and stops.start() < brackets.start()):
         # "…, Neural Comput. 9 (8) (1997) 1735–1780.": nothing but pages behind the year
         return "plain" if ONLY_PAGES.match(text, brackets.end()) else "author-year"
     if stops:
         before = text[: stops.start()]
-        titled = AFTER_TITLE.match(text, stops.end()) and LONG_WORD_AND_STOP.search(before)
+        titled = AFTER_TITLE.match(text, stops.end()) and (
+            LONG_WORD_AND_STOP.search(before)
+            or (". " in before and "," in before and VANCOUVER.match(before.split(",", 1)[0]))
+            or (", (" in stops[0] and (SMALL_WORDS.search(before) or ends_in_a_title(before)))
+        )
         if not titled and "://" not in before and not holds_a_title(before):
             return "acm"
     first = text.split(",", 2)
     if truncated and not stops and len(first) > 2 and IS_INITIALS.match(first[1].strip()):
         return "author-year"  # cut inside the author list
     return "plain"
+
+
+def ends_in_a_title(text: str) -> bool:
+    """Whether the last piece of "E.J. Hu, Y. Shen, Preprint culture" is none of its names, which begin with initials."""
+    return STARTS_WITH_INITIAL.match(text) is not None and not STARTS_WITH_INITIAL.match(
+        text.rsplit(", ", 1)[-1]
+    )
+
+
+def year_ends_tail(text: str, year: re.Match[str]) -> bool:
+    """Whether a year in brackets follows a venue or an address, not the authors: "… in ICML 1–9 (2020). doi:10.1/x"."""
+    before = text[: year.start()].rstrip()
+    if "://" in before or VENUE_BEFORE_YEAR.search(before):
+        return True
+    if PAGES_BEHIND.match(text, year.end()):
+        return True
+    return AFTER_TITLE.match(text, year.end()) is not None and (
+        before[-1:].isdigit() or holds_a_title(before)
+    )
+
+
+def organisation_and_colon(text: str) -> re.Match[str] | None:
+    """The match of "OpenAI: Title. Venue (2023)": a name that is an organisation's, in a style whose year ends in brackets.
+
+    >>> organisation_and_colon("vLLM Team: Fast things. IEEE Micro 43(3), 44–51 (2019)") is not None
+    True
+    >>> organisation_and_colon("FlashAttention: Fast things. https://github.com/x, 2023.") is not None
+    False
+    """
+    match = ORGANISATION_AND_COLON.match(text)
+    if match is None or YEAR_ENDS.search(text, match.end()) is None:
+        return None
+    first = match["authors"]
+    return match if ORGANISATION.search(first) or (" " not in first and is_organisation_like(first)) else None
 
 
 def holds_a_title(text: str) -> bool:
@@ -98,7 +155,10 @@ def holds_a_title(text: str) -> bool:
         return True
     _, *segments = STOP.split(text)
     return any(
-        len([word for word in SMALL_WORD.findall(segment) if word not in PARTICLES and word not in JOINING])
+        ": " in segment
+        or len(
+            [word for word in SMALL_WORD.findall(segment) if word not in PARTICLES and word not in JOINING]
+        )
         > 1
         for segment in segments
     )
@@ -185,7 +245,7 @@ def split_acm(text: str) -> tuple[Names, str, str, int | None]:
 
 
 def split_lncs(text: str) -> tuple[Names, str, str, int | None]:
-    match = LNCS.match(text)
+    match = LNCS.match(text) or organisation_and_colon(text)
     if match is None:
         return split_plain(text)
     title, tail = split_title(text[match.end() :])
@@ -194,8 +254,11 @@ def split_lncs(text: str) -> tuple[Names, str, str, int | None]:
 
 def split_plain(text: str) -> tuple[Names, str, str, int | None]:
     """Authors. Title. Venue, year. The authors end at the first full stop that no initial owns."""
-    if match := FAMILY_FIRST_LIST.match(text):
-        title, tail = split_title(text[match.end() :])
+    if (match := FAMILY_FIRST_LIST.match(text)) and not ORGANISATION.search(text.split(",", 1)[0]):
+        # Chicago and MLA turn only the first name round: "Kolter, J. Z., R. T. McCoy, and Y. LeCun. Title"
+        title, tail = (
+            ("", "") if text[match.end() - 1 :].lstrip(". ")[:1] == "," else split_title(text[match.end() :])
+        )
         if title:
             return split_family_first(match[0].strip(" ,")), title, tail, None
     if (cut := end_of_initials(text)) is not None:
@@ -208,6 +271,8 @@ def split_plain(text: str) -> tuple[Names, str, str, int | None]:
             )
         title, tail = split_title(text[cut:])
         return split_given_first(text[:cut].rstrip(", ")), *split_book_title(title, tail), None
+    if (found := behind_organisation(text)) is not None:
+        return found
     first, *others = text.split(",", 2)
     # "Vaswani A. Attention …" but not "Norman P. Jouppi, Cliff Young, …"
     head = first.split(".")[0]
@@ -248,17 +313,65 @@ def end_of_initials(text: str) -> int | None:
         if not position and not re.match(r"(?:[^\W\d_]\.[\s-]?)+[^\W\d_]", name_like):
             return None
         words = name_like.split()
+        if position and words and opens_no_name(words[0]):
+            return (
+                None
+                if SENTENCE_BEFORE.search(text, 0, position)
+                else position + len(chunk) - len(chunk.lstrip())
+            )
         if position and words and words[0][-1:] != "." and name_like[0].isupper():
             if not joined and NAMES_GO_ON.match(text, position):  # "J. Zico Kolter, Zachary DeVito, and …"
                 return None
-            # A full stop inside is a title's end, unless it closes the list of names.
-            sentence = len(words[0]) > 2 or (len(words) > 2 and words[1][:1].islower())  # "A survey on …"
+            if SENTENCE_BEFORE.search(text, 0, position):
+                return None
+            # "A survey on …", "A Survey of Techniques": small words that are no particles
+            small = any(word[0].islower() and word not in PARTICLES for word in words[1:])
+            sentence = joined or len(words[0]) > 2 or small
             return position + len(chunk) - len(chunk.lstrip()) if sentence else None
+        if chunk.endswith("et al.") and text[position + len(chunk) + 1 :].strip():
+            return position + len(chunk) + 2
         if re.search(r"[^\W\d_]{3,}\.\s", chunk) or "et al" in chunk:
             return None
         joined = joined or AND.search(chunk) is not None
         position += len(chunk) + 1
     return None
+
+
+def opens_no_name(word: str) -> bool:
+    """Whether a list of names is over where this word stands: "vLLM", "1984", "“Why", "Vol.".
+
+    >>> [opens_no_name(word) for word in ("vLLM", "90%*", "[Re]", "Vs.", "J.", "van", "Yann", "Yu.")]
+    [True, True, True, True, False, False, False, False]
+    """
+    if word[0].islower():
+        return (
+            word not in PARTICLES
+            and word not in JOINING
+            and word.strip("’'").lower() not in PARTICLES
+            and len(word) > 2
+        )
+    shortened = word[-1] == "." and word[:-1].lower() in ABBREVIATIONS
+    return shortened or (not word[0].isalpha() and word[0] not in "’'‘(")
+
+
+def behind_organisation(text: str) -> tuple[Names, str, str, None] | None:
+    """An organisation, then title and tail behind commas: "vLLM Team, Master the GPU, IEEE Micro 43 (2021) 44–51."."""
+    first, _, behind = text.partition(",")
+    if len(first) > WORD_LENGTH or ". " in first:
+        return None
+    if not (ORGANISATION.search(first) or (" " not in first and is_organisation_like(first))):
+        return None
+    behind = behind.strip()
+    second = behind.split(",", 1)[0].split(" and ")[0]
+    if VANCOUVER.match(first) or TWO_VANCOUVER.match(text):
+        return None
+    if PERSON.match(second.split(". ")[0]) or STARTS_WITH_INITIAL.match(second):
+        return None  # "Workshop B, Scao TL, …", "OpenAI, Josh Achiam, …"
+    match = COMMA_TITLE_TAIL.search(behind)
+    title, tail = (behind[: match.start()], behind[match.end() :]) if match else split_title(behind)
+    if not tail or not title or title[0].islower() or (not match and len(title.split()) < 3):
+        return None
+    return Names((name(first),)), *split_book_title(title, tail), None
 
 
 def split_book_title(title: str, tail: str) -> tuple[str, str]:
@@ -277,64 +390,3 @@ SPLITTERS = {
     "lncs": split_lncs,
     "plain": split_plain,
 }
-
-
-def read_names(text: str, run_together: bool = False) -> Names:
-    """Chooses the order in which a list of names is written, from its first entries."""
-    text = text.strip()
-    if not text or not re.search(r"\w", text):
-        return Names(())
-    listed, et_al = strip_et_al(text)
-    chunks = [chunk.strip() for chunk in listed.split(",") if chunk.strip()]
-    if not chunks:
-        return Names((), et_al)
-    if len(chunks) > 1 and IS_INITIALS.match(AND.split(chunks[1])[0].strip()):
-        return split_family_first(text)
-    if IS_INITIALS.match(chunks[0].split()[0]) and len(chunks[0].split()) > 1:
-        if run_together and len(chunks) == 1 and len(re.findall(r"[^\W\d_]\.\s+[^\W\d_]{2,}", listed)) > 2:
-            return split_run_together(text)
-        return split_given_first(text.rstrip("."))
-    if all(VANCOUVER.match(chunk) for chunk in chunks[:3]) and not is_organisation(chunks[0]):
-        return split_vancouver(text)
-    if len(chunks) > 1 and ";" in listed:
-        return split_family_first(text)
-    words = len(chunks[0].split())
-    family_only = words == 1 or all(word in PARTICLES for word in chunks[0].split()[:-1])
-    if len(chunks) > 1 and family_only and not is_organisation_like(chunks[0]):
-        given, *others = re.split(
-            r"\s+(?:and|&)\s+", listed.split(",", 1)[1].split(",", 1)[0].strip(), maxsplit=1
-        )
-        if len(given.split()) <= 2:
-            # Chicago and MLA turn the first name round: "Vaswani, Ashish, Noam Shazeer, and Niki Parmar".
-            behind = ", ".join([*others, *listed.split(",", 2)[2:]])
-            rest = split_given_first(behind) if behind.strip(" ,") else Names(())
-            return Names((name(chunks[0], given), *rest.names), et_al)
-    first_piece = chunks[0].split(" and ")[0]
-    if len(chunks) == 1 and sum(word not in PARTICLES for word in first_piece.split()) <= 3:
-        return split_given_first(text.rstrip("."))  # one name with particles before the "and"
-    if run_together and len(chunks) == 1 and words > 4 and not is_organisation(first_piece):
-        return split_run_together(text)
-    if words > 3 and run_together and re.search(r"\sand\s", chunks[0]) and len(chunks) == 1:
-        return split_run_together(text)
-    return split_given_first(text.rstrip("."))
-
-
-ONLY_PAGES = re.compile(r"[a-z]?\d[\d:–-]*\.?\s*(?:(?:doi|https?)\b\S*.*)?$", re.IGNORECASE)
-# "… V. Le and Yi Ma. ": an initial's stop, two names and a full stop
-TWO_PEOPLE = re.compile(
-    r"\.\s+[A-ZÀ-Þ][^\W\d_]*\s+and\s+(?:[A-ZÀ-Þ][^\W\d_]*\.?[\s-]){1,3}[A-ZÀ-Þ][^\W\d_]*\.\s"
-)
-ONE_PERSON = (
-    r"(?:[A-ZÀ-ÞĀ-Ž][^\W\d_]*\.?[\s-]+|[a-zà-ÿ]\.[\s-]+|(?:de|da|do|del|der|den|van|von|la|le|las|di)\s+){1,4}"
-    r"[A-ZÀ-ÞĀ-Ž][^\W\d_]*(?:[-’'][^\W\d_]+)*"
-)
-NAMES_GO_ON = re.compile(rf"\s*{ONE_PERSON}(?:,\s+{ONE_PERSON})*,?\s+(?:and|&)\s+{ONE_PERSON}\.\s")
-PERSON = re.compile(r"^(?:[A-ZÀ-Þ][^\W\d_]*[.]?[\s-]){1,3}[A-ZÀ-Þ][^\W\d_]+$")
-CAMEL_NAME = re.compile(r"^(?:Le|De|Di|Du|La|Mc|Mac|Van|Fitz|O[’'])[A-Z][a-z]+$")  # LeCun, DeVito, McAuley
-
-
-def is_organisation_like(text: str) -> bool:
-    """A single word that is no family name: "NVIDIA", "ggerganov", "vLLM"."""
-    if CAMEL_NAME.match(text):
-        return False
-    return text.isupper() or text.islower() or bool(re.search(r"[a-z][A-Z]|\d", text))

@@ -26,11 +26,13 @@ STRICT_VENUE = re.compile(
 )
 # "Title? In Low-Power Vision, pages 3–9" but not "Stop! In the name of speed. …": pages, volume or year before the stop
 IN_VENUE = re.compile(
-    r"In:?\s[^.?!]*?(?:\bpp?\.\s*\d|\bpages?\s\d|\bvol(?:\.|ume)\s|\b(?:19|20)\d\d\b|\(pp|"
+    r"In:?\s(?:[A-Z\d]|the\s[A-Z])[^.?!]*?(?:\bpp?\.\s*\d|\bpages?\s\d|\bvol(?:\.|ume)\s|\b(?:19|20)\d\d\b|\(pp|"
     r"\.\s*(?:$|\d+[–-]\d|[A-Z][^.,?!]{2,50},\s*\d+[–-]+\d))"
 )
 # "Title? Journal of Things, 66(4), 44–51": a name with its volume, which no title goes on with
-VENUE_WITH_VOLUME = re.compile(r"[A-Z][^?!:]{2,80}?,?\s\d{1,4}(?:\s?\(\d|,\s*\d|:\s?\d|,?\s*pp?\.|\.\d+\s\()")
+VENUE_WITH_VOLUME = re.compile(
+    r"[A-Z][^?!:]{2,80}?,?\s\d{1,4}(?:\s?\(\d|,\s*\d|:\s?\d|,?\s*pp?\.|\.\d+\s\()|[A-Z][^?!:.]{2,80}\.\s(?:19|20)\d\d;\s?\d"
+)
 LOWERCASE_VENUE = re.compile(r"(?:ar[Xx]iv|in:?\s+[A-Z\d]|https?:|www\.|doi\b|url\b|pp\.|pages\s|vol\.)")
 ABBREVIATIONS = frozenset(
     [
@@ -79,7 +81,7 @@ ADDRESS = re.compile(r"(?:URL:?\s*)?(?:https?://|www\.)\S+(?:\s(?:org|com|io)\S*
 ONLINE = re.compile(
     r"\[?Online\]?\.?|Available(?:\s+(?:at|from))?:|Retrieved\b.{0,30}?\bfrom\b|\bSee\s*(?=\(|$)"
 )
-ACCESSED = re.compile(r"\(accessed[^)]*\)|\bAccessed:?\s+(?:on\s+)?[^.]*\.?", re.IGNORECASE)
+ACCESSED = re.compile(r"\(accessed[^)]*\)|\b(?:last\s+)?Accessed:?\s+(?:on\s+)?[^.]*\.?", re.IGNORECASE)
 EDITORS = re.compile(r"(?:,\s*|\s)(?:editors?|\(?eds?\.\)?),?(?:\s+(?=[A-Z])|$)")
 MONTH = re.compile(
     r"(?:january|february|march|april|may|june|july|august|september|october|november|december)",
@@ -112,6 +114,20 @@ PUBLISHERS = re.compile(
 )
 
 
+# "Title, in: Venue", "Title, https://…", "Title, (2016)", "Title, PhD thesis, University": commas that end a title
+BEHIND_COMMA = re.compile(
+    r",\s+(?=in:\s+[A-Z\d]|in\s+Proc(?:\.|eedings)\s|https?://|\((?:19|20)\d\d\)|arXiv(?:\s+preprint\b|:\s?\d)|CoRR\b|"
+    r"(?:Ph\.?\s?D\.?|Doctoral|Master['’]?s?)\s+(?:[Tt]hesis|[Dd]issertation)\b)|"
+    r"\s+(?=\((?:[^()]*\s)?(?:Press|Springer|Wiley|Elsevier)\b[^()]*,\s(?:19|20)\d\d\)$)"
+)
+# What bibliographies put in brackets behind a title to say what it is. "[Computer software]" stays: it names the kind.
+TYPE_AT_END = re.compile(
+    r"[(\[](?:arXiv:\s?[^()\[\]]*|(?:[\w.]+ ){0,2}(?:Rep(?:ort|\.)|Paper) (?:No\.\s?)?[^()\[\] ]*|No\.\s[^()\[\]]*|"
+    r"(?:[^()\[\],]* )?(?:thesis|dissertation)(?:, [^()\[\]]*)?|WWW Document|Online|Publication|Preprint)[)\]]$",
+    re.IGNORECASE,
+)
+
+
 class Tail(NamedTuple):
     """What was read behind the title."""
 
@@ -126,14 +142,33 @@ class Tail(NamedTuple):
 
 
 def split_title(text: str) -> tuple[str, str]:
+    """Title and the rest of an unquoted reference that starts with its title, without what no title ends with.
+
+    >>> split_title("Fast kernels, in: Proceedings of ICML. PMLR, pp. 1–9.")
+    ('Fast kernels', 'in: Proceedings of ICML. PMLR, pp. 1–9.')
+    >>> split_title("Fast kernels (No. TR-9). University of Toronto.")
+    ('Fast kernels', '(No. TR-9). University of Toronto.')
+    """
+    title, rest = title_and_rest(text)
+    if match := BEHIND_COMMA.search(title):
+        return title[: match.start()], f"{title[match.end() :]}. {rest}" if rest else title[match.end() :]
+    for _ in range(2):  # "Title (Publication No. 3) [PhD thesis]"
+        opening = max(title.rfind("("), title.rfind("["))
+        if opening <= 0 or not TYPE_AT_END.match(title, opening):
+            break
+        title, rest = title[:opening].rstrip(), f"{title[opening:]}. {rest}"
+    return title, rest
+
+
+def title_and_rest(text: str) -> tuple[str, str]:
     """Title and the rest of an unquoted reference that starts with its title.
 
     A full stop ends the title unless a lower-case word follows ("Llm. int8 ()") or an abbreviation owns it; a
     question or exclamation mark ends it only where a venue follows ("How many layers and why? An analysis …").
 
-    >>> split_title("Llm. int8 (): 8-bit matrix multiplication. arXiv preprint arXiv:2208.07339.")[0]
+    >>> title_and_rest("Llm. int8 (): 8-bit matrix multiplication. arXiv preprint arXiv:2208.07339.")[0]
     'Llm. int8 (): 8-bit matrix multiplication'
-    >>> split_title("How many layers and why? An analysis of depth. In Kabbara, J., editors, Proc.")[0]
+    >>> title_and_rest("How many layers and why? An analysis of depth. In Kabbara, J., editors, Proc.")[0]
     'How many layers and why? An analysis of depth'
     """
     text = text.strip()

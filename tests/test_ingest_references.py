@@ -216,7 +216,24 @@ def test_nothing_is_invented(text):
 
 
 @pytest.mark.parametrize(
-    "piece", ["A. ", "A. Bcd, ", "“a” ", "(2020) ", "10.1000/(", "Foo Bar ", "http://a", "[[", "](("]
+    "piece",
+    [
+        "A. ",
+        "A. Bcd, ",
+        "A. Bc-De, Fg-Hi Jk-Lm, ",
+        "Abc Jr., ",
+        "A III, ",
+        ", in A ",
+        "? In A ",
+        "(No. 1) ",
+        "“a” ",
+        "(2020) ",
+        "10.1000/(",
+        "Foo Bar ",
+        "http://a",
+        "[[",
+        "]((",
+    ],
 )
 def test_a_string_that_is_no_reference_costs_no_time(piece):
     begun = time.process_time()

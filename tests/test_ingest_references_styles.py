@@ -107,3 +107,99 @@ def test_two_words_behind_an_initial():
 
 def test_authors_left_out_in_the_middle_are_said():
     assert parse_reference("Baker, A., … Lopez, L. (2020). Deep things. Nature, 521, 436–444.").et_al
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Hu, E., & Shen, Y. (2021). Fast kernels for all (arXiv:2106.09685). arXiv. https://doi.org/10.48550/arXiv.2106.09685", "Fast kernels for all"),
+        ("Hu, E., & Shen, Y. (2021). Fast kernels for all [PhD thesis]. Stanford University.", "Fast kernels for all"),
+        ("Hu, E., & Shen, Y. (2021). Fast kernels for all [Doctoral dissertation, Stanford University].", "Fast kernels for all"),
+        ("Hu, E., & Shen, Y. (2021). Fast kernels for all (Technical Report No. TR-2009). University of Toronto.", "Fast kernels for all"),
+        ("Hu, E., & Shen, Y. (2021). Fast kernels for all (No. TR-2009). University of Toronto.", "Fast kernels for all"),
+        ("Hu, E., Shen, Y., 2021. Fast kernels for all [WWW Document]. URL https://example.org/x (accessed 3.11.24).", "Fast kernels for all"),
+        ("Hu, E., Shen, Y., 2021. Fast kernels for all, in: Proceedings of Things. ACM, pp. 1–6.", "Fast kernels for all"),
+        ("11. Hu, E., Shen, Y.: Fast kernels for all, https://example.org/x, last accessed 2024/03/11.", "Fast kernels for all"),
+        ("11. Hu, E., Shen, Y. Fast kernels for all. in 2023 Conference on Things 1–6 (IEEE, 2023). doi:10.1109/X.2023.1.", "Fast kernels for all"),
+        ("11. Hu, E. & Shen, Y. Fast kernels for all. in Findings of Things: EMNLP 2023 14–25 (2023). doi:10.18653/v1/x.", "Fast kernels for all"),
+        ("[1] E.J. Hu, Y. Shen, Fast kernels for all, (2021). https://doi.org/10.48550/arXiv.2106.09685.", "Fast kernels for all"),
+        ("[1] E.J. Hu, Y. Shen, Fast kernels for all, PhD thesis, Stanford University, 2021.", "Fast kernels for all"),
+        ("[1] E.J. Hu, Y. Shen, et al., Fast kernels for all, Neural Computation 9 (8) (2021) 1735–1780.", "Fast kernels for all"),
+        ("[1] E. J. Hu and Y. Shen, In Search of Kernels, Neural Computation 9, 1735 (2021).", "In Search of Kernels"),
+        ("[1] E. J. Hu and Y. Shen, Fast kernels for all, in 2023 Conference on Things (IEEE, 2023), pp. 1–6.", "Fast kernels for all"),
+        # brackets, commas and colons that are the title's own
+        ("Hu, E., & Shen, Y. (2021). Attention (in)efficiency: a report (revisited). Nature, 521, 436–444.", "Attention (in)efficiency: a report (revisited)"),
+        ("E. Hu and Y. Shen. Fast, cheap, in parallel: pick two. In ICML, pages 1–6, 2021.", "Fast, cheap, in parallel: pick two"),
+    ],
+)  # fmt: skip
+def test_neither_venue_nor_type_stays_in_the_title(text, title):
+    found = parse_reference(text)
+    assert found.title == title
+    assert [one["family"] for one in found.authors] == ["Hu", "Shen"]
+
+
+@pytest.mark.parametrize(
+    ("text", "author", "title", "year"),
+    [
+        ("12. OpenAI: GPT-4 technical report. arXiv preprint arXiv:2303.08774 (2023)", "OpenAI", "GPT-4 technical report", 2023),
+        ("12. BigScience Workshop: Bloom: an open model. arXiv preprint arXiv:2211.05100 (2022)", "BigScience Workshop", "Bloom: an open model", 2022),
+        ("[12] vLLM Team, Master the GPU, IEEE Micro 43 (2021) 44–51.", "vLLM Team", "Master the GPU", 2021),
+        ("[12] DeepSeek-AI, How to train: 3 lessons, 2 myths, IEEE Micro 43 (2) (2024) 44–51.", "DeepSeek-AI", "How to train: 3 lessons, 2 myths", 2024),
+        ("NVIDIA, The road to 2030: a decade, 2nd ed. Cambridge University Press, 2019.", "NVIDIA", "The road to 2030: a decade", 2019),
+    ],
+)  # fmt: skip
+def test_an_organisation_in_the_place_of_the_authors(text, author, title, year):
+    found = parse_reference(text)
+    assert ([one["family"] for one in found.authors], found.title, found.year) == ([author], title, year)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FlashKernels: Fast and exact things. https://github.com/example/flash, 2023.",
+        "FlashKernels: Fast and exact things. https://github.com/example/flash (2023), accessed: 2024-03-11.",
+    ],
+)
+def test_a_name_before_a_colon_is_no_author_where_only_an_address_follows(text):
+    found = parse_reference(text)
+    assert (found.title, found.authors) == ("FlashKernels: Fast and exact things", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Le, Q. V., and Y. Ma. 2019. “Deep things.” Nature 521: 436–444.", ["Le", "Ma"]),
+        ("Le, Q. V., R. T. McCoy, and Y. Ma. Deep Things. MIT Press, 2006.", ["Le", "McCoy", "Ma"]),
+        ("van der Berg, J., and L. van Beethoven. Deep Things: A Study. 2017. Stanford University, PhD thesis.", ["van der Berg", "van Beethoven"]),
+        ("JOUPPI, Norman P. and PATTERSON, David, 2019. Deep things. Neural Computation. 2019. Vol. 9, no. 8, p. 1–9.", ["JOUPPI", "PATTERSON"]),
+        ("Kaiser Ł, Şahin Ö. Deep things. Neural Computation. 2023;66(4):44–51.", ["Kaiser", "Şahin"]),
+        ("Lin J, Tang J, Han S. Transformers. 2019. Accessed March 11, 2024. https://example.org/x", ["Lin", "Tang", "Han"]),
+    ],
+)  # fmt: skip
+def test_families_in_every_order(text, names):
+    assert families(text) == names
+    assert parse_reference(text).title.startswith(("Deep", "Transformers"))
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "title"),
+    [
+        ("OpenAI, Josh Achiam, Steven Adler, and Barret Zoph. Gpt-4 technical report. arXiv preprint arXiv:2303.08774, 2023.", ["OpenAI", "Achiam", "Adler", "Zoph"], "Gpt-4 technical report"),
+        ("DeepSeek-AI, Daya Guo, Dejian Yang, et al. Deepseek-r1: Reasoning. arXiv preprint arXiv:2501.12948, 2025.", ["DeepSeek-AI", "Guo", "Yang"], "Deepseek-r1: Reasoning"),
+        ("Gemma Team, T. Mesnard, and C. Hardin. Gemma: Open models. arXiv preprint arXiv:2403.08295, 2024.", ["Gemma Team", "Mesnard", "Hardin"], "Gemma: Open models"),
+        ("Yann LeCun, Yoshua Bengio, and Geoffrey Hinton. Deep learning. Nature, 521(3):436–444, 2015.", ["LeCun", "Bengio", "Hinton"], "Deep learning"),
+    ],
+)  # fmt: skip
+def test_an_organisation_among_people(text, names, title):
+    assert (families(text), parse_reference(text).title) == (names, title)
+
+
+def test_letters_spelt_by_latex_and_html():
+    found = parse_reference(r"Christopher R{\'e} and J{\"u}rgen {\O}st. R\'eseaux {GPU}. In ICML, 2021.")
+    assert [one["family"] for one in found.authors] == ["Ré", "Øst"]
+    assert found.title == "Réseaux {GPU}"
+    found = parse_reference(
+        "Christopher R&eacute; and S. O&#x27;Neil. 2021. Fast &amp; cheap. In ICML. 611&#8211;626."
+    )
+    assert [one["family"] for one in found.authors] == ["Ré", "O'Neil"]
+    assert (found.title, found.pages) == ("Fast & cheap", "611–626")
