@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -120,9 +121,24 @@ def add_editions(reader: Reader, rows: Sequence[Row]) -> None:
                 work[name] = value
 
 
+SUFFIX = re.compile(r"^(.*\S)\s*,\s*((?:[JS]r\.?|II|III|IV))$", re.IGNORECASE)
+
+
+def name_parts(author: Mapping[str, str]) -> tuple[str, str, str]:
+    """Family, given name and suffix; a suffix that is still part of a person's family name is taken out.
+
+    >>> name_parts({"family": "King, Jr.", "given": "Martin"}), name_parts({"family": "OpenAI Team"})
+    (('King', 'Martin', 'Jr.'), ('OpenAI Team', '', ''))
+    """
+    family, given, suffix = (str(author.get(key) or "") for key in ("family", "given", "suffix"))
+    if given and not suffix and (match := SUFFIX.match(family)):
+        family, suffix = match.groups()
+    return family, given, suffix
+
+
 def name_text(author: Mapping[str, str]) -> str:
-    """`Family, Given`; an organisation has no given name."""
-    return ", ".join(part for part in (author.get("family"), author.get("given")) if part)
+    """`Family, Given, Suffix`; an organisation has no given name."""
+    return ", ".join(part for part in name_parts(author) if part)
 
 
 def bibtex(works: Sequence[Row]) -> Iterator[str]:
@@ -145,7 +161,7 @@ def ris_entry(work: Row) -> str:
     )
     if work["kind"] == "paper" and (not work["venue"] or work["venue"] == "arXiv"):
         type_ = "UNPB" if work["arxiv_id"] else "GEN"
-    first, _, last = str(work["pages"]).replace("--", "–").replace("-", "–").partition("–")
+    first, last = page_range(work["pages"])
     date = work["date"] if len(str(work["date"])) > 4 else ""
     pairs = [
         ("TY", type_),
@@ -163,7 +179,8 @@ def ris_entry(work: Row) -> str:
         ("ET", work["edition"]),
         ("DO", work["doi"]),
         ("UR", work["url"] or (f"https://arxiv.org/abs/{work['arxiv_id']}" if work["arxiv_id"] else None)),
-        ("AN", f"arXiv:{work['arxiv_id']}" if work["arxiv_id"] else ""),
+        ("AN", f"arXiv:{work['arxiv_id']}{version(work)}" if work["arxiv_id"] else ""),
+        ("M3", "Product" if work["kind"] == "product" else ""),
         ("N1", "Author list incomplete (et al.)" if work["authors_truncated"] else ""),
         ("N1", retraction(work)),
         ("AB", work["abstract"]),
@@ -173,9 +190,32 @@ def ris_entry(work: Row) -> str:
 
 
 def ris_name(author: Mapping[str, str]) -> str:
-    """A closing comma tells programs that an organisation's words are one name (EndNote's convention)."""
+    """EndNote's convention for an organisation: a closing comma if it has several words, its own first comma twice.
+
+    >>> ris_name({"family": "OpenAI Team"}), ris_name({"family": "University of California, Irvine"}), ris_name({"family": "NVIDIA"})
+    ('OpenAI Team,', 'University of California,, Irvine', 'NVIDIA')
+    """
     text = name_text(author)
-    return f"{text}," if not author.get("given") and " " in text else text
+    if author.get("given") or author.get("suffix"):
+        return text
+    if "," in text:
+        return text.replace(",", ",,", 1)
+    return f"{text}," if " " in text else text
+
+
+def version(work: Row) -> str:
+    """The version of the preprint, "v2", where one is known."""
+    return f"v{work['arxiv_version']}" if work.get("arxiv_version") and work["arxiv_id"] else ""
+
+
+def page_range(pages: Any) -> tuple[str, str]:
+    """First and last page; a hyphen counts between numbers only.
+
+    >>> page_range("611–626"), page_range("12-15"), page_range("S-12"), page_range("e12--e15")
+    (('611', '626'), ('12', '15'), ('S-12', ''), ('e12', 'e15'))
+    """
+    parts = re.split(r"\s*(?:--+|[–—]|(?<=\d)-(?=\d))\s*", str(pages or ""), maxsplit=1)
+    return parts[0], parts[1] if len(parts) > 1 else ""
 
 
 def is_proceedings(venue: str) -> bool:
@@ -207,29 +247,35 @@ def csl_item(work: Row) -> dict[str, Any]:
         "type": type_,
         "title": work["title"],
     }
-    item["author"] = [
-        {"family": author["family"], "given": author["given"]}
-        if author.get("given")
-        else {"literal": author["family"]}
-        for author in work["authors"]
-    ]
+    item["author"] = [csl_name(author) for author in work["authors"]]
     if work["authors_truncated"]:
         item["author"].append({"literal": "others"})
+    if work["kind"] == "product":
+        item["genre"] = "Product"
     parts = [int(part) for part in str(work["date"] or work["year"] or "").split("-") if part.isdigit()]
     if parts:
         item["issued"] = {"date-parts": [parts]}
     link = work["url"] or (f"https://arxiv.org/abs/{work['arxiv_id']}" if work["arxiv_id"] else None)
     for key, value in (
         ("container-title", work["venue"]), ("volume", work["volume"]), ("issue", work["issue"]),
-        ("page", str(work["pages"]).replace("–", "-")), ("publisher", work["publisher"]), ("edition", work["edition"]),
+        ("page", "-".join(part for part in page_range(work["pages"]) if part)), ("publisher", work["publisher"]), ("edition", work["edition"]),
         ("DOI", work["doi"]), ("URL", link), ("number", f"arXiv:{work['arxiv_id']}" if work["arxiv_id"] else ""),
-        ("note", retraction(work)), ("abstract", work["abstract"]),
+        ("version", str(work["arxiv_version"] or "") if work["arxiv_id"] else ""), ("note", retraction(work)),
+        ("abstract", work["abstract"]),
     ):  # fmt: skip
         if value:
             item[key] = value
     if not item["author"]:
         del item["author"]
     return item
+
+
+def csl_name(author: Mapping[str, str]) -> dict[str, str]:
+    """A person in parts; an organisation as `literal`."""
+    family, given, suffix = name_parts(author)
+    if not given and not suffix:
+        return {"literal": family}
+    return {key: part for key, part in (("family", family), ("given", given), ("suffix", suffix)) if part}
 
 
 def csl_json(works: Sequence[Row]) -> Iterator[str]:
@@ -241,7 +287,7 @@ def csl_json(works: Sequence[Row]) -> Iterator[str]:
 
 CSV_COLUMNS = (
     "id", "title", "authors", "authors_truncated", "year", "date", "venue", "volume", "issue", "pages", "publisher",
-    "kind", "role", "arxiv_id", "doi", "url", "status",
+    "kind", "role", "arxiv_id", "doi", "url", "status", "arxiv_version", "edition",
 )  # fmt: skip
 
 

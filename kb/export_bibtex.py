@@ -15,7 +15,9 @@ ESCAPES = {
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
 }  # fmt: skip
-TYPES = {"book": "book", "software": "software", "website": "misc", "product": "misc"}
+TYPES = {"book": "book", "software": "software", "website": "online", "product": "misc"}
+# What TeX's fonts would join to a dash or a curly quote
+LIGATURES = re.compile(r"-(?=-)|[`?!](?=`)|'(?=')")
 # "GPT-4", "LLaMA", "V2": a style would lower them; "8-bit" and "x_1" have nothing to lower
 PROTECTED = re.compile(r"\S[A-Z]|[A-Z]\d")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -25,8 +27,11 @@ def escape(text: str) -> str:
     r"""
     >>> print(escape("A & B 100% of x_1 #2"))
     A \& B 100\% of x\_1 \#2
+    >>> print(escape("--flag"), escape("a---b"))
+    -{}-flag a-{}-{}-b
     """
-    return "".join(ESCAPES.get(character, character) for character in unicodedata.normalize("NFC", text))
+    text = "".join(ESCAPES.get(character, character) for character in unicodedata.normalize("NFC", text))
+    return LIGATURES.sub(r"\g<0>{}", text)
 
 
 def title_value(title: str) -> str:
@@ -50,13 +55,18 @@ def author_value(authors: list[Mapping[str, str]], truncated: bool) -> str:
     >>> author_value([{"family": "van der Berg", "given": "Jan"}, {"family": "OpenAI Team"}], True)
     'van der Berg, Jan and {OpenAI Team} and others'
     """
+    from kb.export import name_parts
+
     names = []
     for author in authors:
-        family, given = escape(author.get("family", "")), escape(author.get("given", ""))
-        if given:
-            # A comma or "and" inside a part would be read as structure.
-            parts = ["{" + part + "}" if re.search(r",|\band\b", part) else part for part in (family, given)]
-            names.append(", ".join(parts))
+        family, given, suffix = (escape(part) for part in name_parts(author))
+        if given or suffix:
+            # A comma, a semicolon or "and" inside a part would be read as structure.
+            parts = [
+                "{" + part + "}" if re.search(r"[,;]|\band\b", part) else part
+                for part in (family, suffix, given)
+            ]
+            names.append(", ".join(part for part in parts if part))
         elif re.fullmatch(r"\w+", family) and family.lower() not in ("and", "others"):
             names.append(family)
         else:
@@ -68,7 +78,7 @@ def author_value(authors: list[Mapping[str, str]], truncated: bool) -> str:
 
 def bibtex_entry(work: dict[str, Any]) -> str:
     """The entry of a work with decoded authors."""
-    from kb.export import is_proceedings, retraction
+    from kb.export import is_proceedings, page_range, retraction
 
     venue = work["venue"] or ""
     preprint = venue in ("", "arXiv")
@@ -83,23 +93,31 @@ def bibtex_entry(work: dict[str, Any]) -> str:
     parts = str(work.get("date") or "").split("-")
     if len(parts) > 1 and parts[1].isdigit():
         fields.append(("month", MONTHS[int(parts[1]) - 1]))
-    if venue and not preprint:
+        if len(parts) > 2:
+            fields.append(("day", str(int(parts[2]))))
+    if venue and (not preprint or type_ in ("misc", "online", "software")):
         fields.append(
             ({"inproceedings": "booktitle", "article": "journal"}.get(type_, "howpublished"), escape(venue))
         )
+    first, last = page_range(work.get("pages"))
     for name, value in (
         ("volume", work.get("volume")), ("number", work.get("issue")),
-        ("pages", re.sub(r"(?<=\w)[-–]+(?=\w)", "--", str(work.get("pages") or ""))),
         ("publisher", work.get("publisher")), ("edition", work.get("edition")),
     ):  # fmt: skip
         if value:
-            fields.append((name, str(value) if name == "pages" else escape(str(value))))
+            fields.append((name, escape(str(value))))
+    if first:
+        fields.append(("pages", "--".join(escape(part) for part in (first, last) if part)))
     if work["doi"]:
         fields.append(("doi", verbatim(work["doi"])))
     if work["arxiv_id"]:
         fields += [("eprint", work["arxiv_id"]), ("archiveprefix", "arXiv")]
+        if work.get("arxiv_version"):
+            fields.append(("version", str(work["arxiv_version"])))
     if work["url"]:
         fields.append(("url", verbatim(work["url"])))
+    if type_ == "misc" and (work["kind"] == "product" or work["url"]):
+        fields.append(("entrysubtype", work["kind"]))  # the link alone does not tell
     if note := retraction(work):
         fields.append(("note", note))
     if work.get("abstract"):

@@ -127,8 +127,7 @@ def test_our_own_readers_get_everything_back(format_):
             assert one.url == given["url"]
         if given["venue"]:
             assert one.venue == given["venue"]
-        if format_ != "ris":
-            assert one.et_al == given["authors_truncated"]
+        assert one.et_al == given["authors_truncated"]
 
 
 def test_bibtexparser_reads_every_entry(reader):

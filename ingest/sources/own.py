@@ -31,6 +31,7 @@ def parse_own(data: Mapping[str, Any], number: int) -> Reference:
     known: dict[str, Any] = {**data, "title": clean(data["title"])}
     known |= {key: clean(data[key]) for key in TEXTS if key in data}
     known["year"] = year_number(data.get("year")) or year_number(known.get("date", "")[:4])
+    known["date"] = known.get("date") or str(known["year"] or "")
     known["abstract"] = data["abstract"] if isinstance(data.get("abstract"), str) else ""
     preprint = arxiv_id(clean(data.get("arxiv_id")))
     known["arxiv_id"] = preprint.id if preprint else None

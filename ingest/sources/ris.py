@@ -131,7 +131,7 @@ OF_INSTITUTIONS = ("THES", "RPRT")
 FREE_TEXT = ("AB", "N1", "N2")
 SUBTYPES = ("paper", "book", "software", "website", "product")
 CUT_LIST = re.compile(r"author list (?:is )?incomplete|\(et al\.?\)", re.IGNORECASE)
-OTHERS = re.compile(r"^(?:et al\.?|others|and others)$|\s+et al\.?$", re.IGNORECASE)
+OTHERS = re.compile(r"^(?:[Ee]t al\.?|others|and others)$|,?\s+et al\.?$")  # "Others" may be somebody's name
 
 
 def tag_of(line: str, loose: bool) -> tuple[str, str] | None:
