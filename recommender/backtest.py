@@ -273,12 +273,18 @@ def ratio_of(
         # Each side runs as many sequences as its memory holds.
         admitted = math.inf if found.memory_bound else LARGEST_BATCH
         most = [side.at("max_batch", 0) for side in priced]
+        if found.batch_is_maximum and most[0] < 1.0:
+            # The baseline ran, so it had the devices that hold it: FP16 on two against FP6 on one.
+            least = sides((1.0, 1.0))[0].at("min_devices", 0)
+            if not math.isfinite(least):
+                raise Unpriced(f"no number of such devices holds {situation.model.name} of the baseline")
+            before = {**before, "devices": least, "tensor_parallel": None, "pipeline_parallel": None}
+            most = [side.at("max_batch", 0) for side in sides((1.0, 1.0))]
         first, second = (min(max(1.0, batch), admitted) for batch in most)
         if found.batch_is_maximum:
             priced = sides((first, second))
-        elif (
-            1.0 <= most[0] < asked
-        ):  # below one, the source had more memory than its text says: its batch is believed
+        elif 1.0 <= most[0] < asked:
+            # Below one, the source had more memory than its text says, and its batch is believed.
             priced = sides((first, min(second, asked)))
     one, two = (value_of(side, 0, metric) for side in priced)
     if not (one > 0 and two > 0 and math.isfinite(one) and math.isfinite(two)):

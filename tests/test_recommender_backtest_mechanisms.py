@@ -167,3 +167,36 @@ def test_offloading_is_compared_with_a_baseline_that_offloads_too(knowledge):
         hardware="RTX 4090",
     )
     assert resident < 1.0  # reading from a disk only pays where the memory does not hold the weights
+
+
+def test_8_bit_products_with_outliers_cost_no_more_by_batch(knowledge):
+    # the paper's largest model is neutral (E1010: 0.97); every row multiplies in 8 bits, so batches do not make it worse
+    gains = [
+        predicted(
+            knowledge,
+            technique="llm-int8",
+            metric="decode_speedup",
+            baseline="bf16",
+            model="BLOOM-176B",
+            hardware="A100-80GB",
+            n_devices="8",
+            batch=str(batch),
+        )
+        for batch in (1, 8, 32)
+    ]
+    assert min(gains) > 0.9 and max(gains) < 1.2
+
+
+def test_a_baseline_at_its_own_maximum_has_the_devices_that_hold_it(knowledge):
+    # 70 billion weights: 140 GB in 16 bits on two devices, 57 GB in 6 bits on one
+    gain = predicted(
+        knowledge,
+        technique="fp6-llm",
+        metric="throughput_gain",
+        baseline="FP16",
+        model="LLaMA-2-70B",
+        hardware="A100-80GB",
+        batch="max",
+        level="serving",
+    )
+    assert 0.5 < gain < 2.0
