@@ -30,6 +30,7 @@ AFTER_TITLE = re.compile(r"(?:Accessed|URL|https?:|arXiv|doi|DOI|Available|Retri
 LONG_WORD_AND_STOP = re.compile(r"[^\W\d_]{3,}\.\s")
 SENTENCE = re.compile(r"[.?!]\s+[^\W\d_]{4,}\s+(?!(?:and|amd|und)\b)[a-z]{3,}")
 VENUE_BEFORE_YEAR = re.compile(r"(?:[.?!]\s+[Ii]n:?|,\s+in:)\s+[A-Z\d]|\bpages\s+\d|\bpp?\.\s*\d")
+BEHIND_ET_AL = re.compile(r"\bet al\.,?\s+[^\W\d_]")
 STOP = re.compile(r"[.?!]\s+")
 SMALL_WORD = re.compile(r"(?<!\S)[a-z][\w-]+")
 SMALL_WORDS = re.compile(r",\s(?:[^\s,]+\s)*(?!and\b|van\b|von\b|de\b)[a-z]{2,}\s(?!and\b)[^\s,]+")
@@ -151,7 +152,7 @@ def holds_a_title(text: str) -> bool:
     >>> holds_a_title("J. von der Berg and A. de la Cruz"), holds_a_title("vLLM Team")
     (False, False)
     """
-    if SENTENCE.search(text) or VENUE_BEFORE_YEAR.search(text):
+    if SENTENCE.search(text) or VENUE_BEFORE_YEAR.search(text) or BEHIND_ET_AL.search(text):
         return True
     _, *segments = STOP.split(text)
     return any(
@@ -170,18 +171,16 @@ def closing_quote(text: str, start: int, opening: str) -> int | None:
     A closing mark ends the title if the title's punctuation stands before it; else the last mark does.
     """
     last = None
-    for match in (CLOSING_TEX if opening == "``" else CLOSING).finditer(text, start):
+    marks = CLOSING_TEX if opening == "``" else CLOSING
+    for match in marks.finditer(text, start):
         position, mark = match.start(), match[0]
         after = text[match.end() : match.end() + 1]
-        if text[position - 1] in ",.?!" and (not after or after in " ,.;)[(" or last_mark(text, match.end())):
+        closes = not after or after in " ,.;)[(" or marks.search(text, match.end()) is None
+        if text[position - 1] in ",.?!" and closes:
             return position
         if mark != opening or not after or not after.isalnum():
             last = position
     return last
-
-
-def last_mark(text: str, start: int) -> bool:
-    return CLOSING.search(text, start) is None
 
 
 def quotation_opens_title(text: str, end: int) -> bool:

@@ -20,7 +20,7 @@ STRICT_VENUE = re.compile(
     r"(?:in:?\s+(?:proc|advances|the\s+(?:\w+\s){0,6}(?:conference|symposium|workshop|proceedings)|international|findings|\d{4}|"
     r"(?-i:[A-Z]{3,}|[A-Z]\w+,\s+[A-Z]\.))|(?-i:[Ii]n[A-Z])|arxiv\b|corr\b|advances in|proceedings|transactions|journal|"
     r"international (?:conference|journal)|findings of|ieee|acm\b|https?:|url\b|doi\b|\[online\]|available|accessed|pmlr|icml|"
-    r"iclr|neurips|acl\b|emnlp|(?:ph\.?\s?d\.?|doctoral|master(?:['’]s)?) (?:thesis|dissertation)|tech(?:nical|\.) rep|"
+    r"iclr|neurips|acl\b|emnlp|(?:ph\.?\s?d\.?|doctoral|master(?:['’]s)?) (?:thesis|dissertation)|tech(?:nical|\.) rep|retrieved from|preprint at|"
     r"(?:\w+ University|MIT|CRC|Academic) Press\b|\(?(?:19|20)\d\d\)?[.,]?\s*$)",
     re.IGNORECASE,
 )
@@ -34,6 +34,7 @@ VENUE_WITH_VOLUME = re.compile(
     r"[A-Z][^?!:]{2,80}?,?\s\d{1,4}(?:\s?\(\d|,\s*\d|:\s?\d|,?\s*pp?\.|\.\d+\s\()|[A-Z][^?!:.]{2,80}\.\s(?:19|20)\d\d;\s?\d"
 )
 LOWERCASE_VENUE = re.compile(r"(?:ar[Xx]iv|in:?\s+[A-Z\d]|https?:|www\.|doi\b|url\b|pp\.|pages\s|vol\.)")
+DOTTED = re.compile(r"(?:[A-Z]\.)+[A-Z]")
 ABBREVIATIONS = frozenset(
     [
         "vs",
@@ -79,7 +80,7 @@ END_OF_VENUE = re.compile(
 )
 ADDRESS = re.compile(r"(?:URL:?\s*)?(?:https?://|www\.)\S+(?:\s(?:org|com|io)\S*)?")
 ONLINE = re.compile(
-    r"\[?Online\]?\.?|Available(?:\s+(?:at|from))?:|Retrieved\b.{0,30}?\bfrom\b|\bSee\s*(?=\(|$)"
+    r"\[(?:cited|accessed)\b[^\]]*\]\.?|\[?Online\]?\.?|Available(?:\s+(?:at|from))?:|Retrieved\b.{0,30}?\bfrom\b|\bSee\s*(?=\(|$)"
 )
 ACCESSED = re.compile(r"\(accessed[^)]*\)|\b(?:last\s+)?Accessed:?\s+(?:on\s+)?[^.]*\.?", re.IGNORECASE)
 EDITORS = re.compile(r"(?:,\s*|\s)(?:editors?|\(?eds?\.\)?),?(?:\s+(?=[A-Z])|$)")
@@ -156,7 +157,9 @@ def split_title(text: str) -> tuple[str, str]:
         opening = max(title.rfind("("), title.rfind("["))
         if opening <= 0 or not TYPE_AT_END.match(title, opening):
             break
-        title, rest = title[:opening].rstrip(), f"{title[opening:]}. {rest}"
+        kind, title = title[opening:], title[:opening].rstrip()
+        if "document" not in kind.lower():
+            rest = f"{kind}. {rest}"
     return title, rest
 
 
@@ -185,6 +188,8 @@ def title_and_rest(text: str) -> tuple[str, str]:
             continue
         if after[:1].islower() and not LOWERCASE_VENUE.match(after):
             continue
+        if DOTTED.fullmatch(last) and ". " in after and not (VENUE.match(after) or has_volume(after)):
+            continue  # "… of the U.S. Power Grid. TR-9. University"
         if len(last) == 1 and last.isupper() and not VENUE.match(after):
             continue
         return before + (match["mark"] + match["close"] if match["close"] else ""), after

@@ -35,6 +35,7 @@ TRUST = "“Why should I trust you?”: Explaining the predictions of any classi
     ("text", "title"),
     [
         (f"M. T. Ribeiro, S. Singh, and C. Guestrin, “{TRUST},” in KDD, 2016, pp. 1135–1144.", TRUST),
+        (f"M. T. Ribeiro and S. Singh, ``{TRUST},'' in KDD, 2016, pp. 1135–1144.", TRUST),
         (f"Marco Ribeiro, Sameer Singh, and Carlos Guestrin. {TRUST}. In KDD, 2016.", TRUST),
         (f"Ribeiro, M. T., Singh, S., & Guestrin, C. (2016). {TRUST}. In KDD (pp. 1135–1144). ACM.", TRUST),
         (f"Marco Ribeiro, Sameer Singh, and Carlos Guestrin. 2016. {TRUST}. In KDD. 1135–1144.", TRUST),
@@ -59,6 +60,10 @@ def test_a_quotation_that_opens_a_title_does_not_close_it(text, title):
         ("Tri Dao. Is it fast? PhD thesis, Stanford University, 2020.", "Is it fast?"),
         ("Tri Dao. Is it fast?! Technical Report TR-2009, University of Toronto, 2020.", "Is it fast?!"),
         ("Tri Dao. Footprints of A100s, etc. Cambridge University Press, 2nd edition, 2019.", "Footprints of A100s, etc"),
+        ("Tri Dao. Footprints of A100s, etc. Preprint at http://arxiv.org/abs/2402.17764 (2016).", "Footprints of A100s, etc"),
+        ("Dao, T. Carbon of the U.S. Power Grid. TR-9. University of Toronto, 2024.", "Carbon of the U.S. Power Grid"),
+        ("Dao, T. Learning in the U.S. Neural Computation, 9(8):1735–1780, 2024. doi: 10.1/x.", "Learning in the U.S"),
+        ("Lin, J., et al. What Does It Tell Us?. 2023. Stanford University, PhD thesis.", "What Does It Tell Us?"),
         ("Tri Dao. Footprints of A100s, etc. In NeurIPS 2023 Workshop on Carbon, 2023.", "Footprints of A100s, etc"),
     ],
 )  # fmt: skip
@@ -203,3 +208,17 @@ def test_letters_spelt_by_latex_and_html():
     )
     assert [one["family"] for one in found.authors] == ["Ré", "O'Neil"]
     assert (found.title, found.pages) == ("Fast & cheap", "611–626")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Hu, E., Shen, Y., 2021. Fast kernels for all [WWW Document]. URL https://github.com/example/fast (accessed 3.11.24).", "software"),
+        ("1. Hu E, Shen Y. Fast kernels for all. 2021 [cited 11 Mar 2024]. Available: https://example.org/fast", "website"),
+        ("11. Hu, E., Shen, Y.: Fast kernels for all, https://github.com/example/fast, last accessed 2024/03/11.", "software"),
+        ("Hu, E., & Shen, Y. (2021). Fast kernels for all (No. TR-2009). University of Toronto.", "paper"),
+    ],
+)  # fmt: skip
+def test_a_date_of_access_is_no_venue(text, kind):
+    found = parse_reference(text)
+    assert (found.title, found.kind) == ("Fast kernels for all", kind)
