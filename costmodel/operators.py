@@ -19,6 +19,7 @@ from costmodel.roofline import combine
 ACTIVATION_BYTES = 2.0  # activations between operators stay in 16 bits
 HOST_EXPOSED = 0.03  # of the shorter of host and device time shows even where one hides the other (assumed)
 ONE_ROW = 1.5  # rows: up to here a matrix-vector kernel runs
+WHOLE_ROWS = 16.0  # from here on processors, too, multiply tiles
 SMALL_ROWS = 8.0  # up to here kernels for vectors run, which have no tiles to fill
 NORM_TRANSFERS = 8.0  # hidden-sized reads and writes per layer: two norms, two residual additions
 
@@ -50,7 +51,8 @@ class Setup:
     linear_flops_per_s: Any
     attention_flops_per_s: Any
     exposed_share: Any
-    split_rows: Any  # fewer rows than these fill the device as well as these do
+    tile_rows: Any  # rows from which on a multiplication is as underfilled as `half_tokens` says
+    expert_tile_rows: Any  # the same of a multiplication of one expert
     batched_share: Any  # of the bandwidth, where several rows meet a weight
     half_tokens: Any  # tokens at which a multiplication reaches half of its best rate
     link_bytes_per_s: Any
@@ -119,7 +121,7 @@ class PerWeight:
 
 def per_weight(
     setup: Setup, tokens: Any, *, read_share: Any = 1.0, flops_share: Any = 1.0, bytes_per_weight: Any = None,
-    rate_share: Any = 1.0,
+    rate_share: Any = 1.0, tile_rows: Any = None,
 ) -> PerWeight:  # fmt: skip
     """2 FLOPs per weight and token, each weight read once per pass.
 
@@ -130,9 +132,18 @@ def per_weight(
     # rows per matrix: an expert multiplies only the tokens routed to it
     rows = tokens * flops_share / read_share
     many = rows > SMALL_ROWS
-    slow = where(many, rate_share, setup.vector_share)
-    compute_s = flops * setup.flops_share / (setup.linear_flops_per_s * slow)
-    compute_s = compute_s * (1.0 + setup.half_tokens / maximum(rows, setup.split_rows) * many)
+    tile = setup.tile_rows if tile_rows is None else tile_rows
+    alone_s = flops * setup.flops_share / setup.linear_flops_per_s
+    if is_one(setup.vector_share):
+        compute_s = tiled_seconds(setup, alone_s, rows, tile, rate_share)
+    else:
+        # processors and packed formats without matrix units: vector kernels up to SMALL_ROWS, or tiles where those win
+        full_s = alone_s / rate_share * (1.0 + setup.half_tokens / rows)
+        whole = filled(rows, WHOLE_ROWS)
+        apart_s = whole * full_s + (1.0 - whole) * minimum(alone_s / setup.vector_share, full_s)
+        compute_s = where(
+            setup.vector_share == 1.0, tiled_seconds(setup, alone_s, rows, tile, rate_share), apart_s
+        )
     if not is_zero(setup.widen_s_per_weight):
         compute_s = compute_s + read_share * setup.widen_s_per_weight * many
     memory_s = bytes_ / setup.weight_bytes_per_s
@@ -140,6 +151,23 @@ def per_weight(
         memory_s = memory_s / where(rows > ONE_ROW, setup.batched_share, 1.0)
     seconds = combine(compute_s, memory_s, setup.exposed_share)
     return PerWeight(flops, bytes_, compute_s, memory_s, seconds, setup.counts)
+
+
+def tiled_seconds(setup: Setup, alone_s: Any, rows: Any, tile: Any, rate_share: Any) -> Any:
+    """Seconds of a multiplication with `rows` rows that would take `alone_s` on a full device.
+
+    Too few rows leave a device underfilled, by `half_tokens` (fitted on prompts).
+    """
+    part = filled(rows, tile)
+    underfilled = 1.0 + setup.half_tokens / maximum(rows, tile) * part
+    if is_one(rate_share):
+        return alone_s * underfilled
+    return alone_s * underfilled / (1.0 - (1.0 - rate_share) * part)
+
+
+def filled(rows: Any, tile: Any) -> Any:
+    """How far the way from SMALL_ROWS to a whole tile has been gone, 0 to 1: one more row never costs a multiple."""
+    return minimum(maximum((rows - SMALL_ROWS) / (tile - SMALL_ROWS), 0.0), 1.0)
 
 
 def is_zero(value: Any) -> bool:
@@ -251,7 +279,7 @@ def expert_operators(setup: Setup, tokens: Any, share: Any, layers_run: Any) -> 
     touched = touched_experts(experts=setup.experts, active_experts=setup.active_experts, tokens=tokens)
     routed = per_weight(
         setup, tokens, read_share=touched / setup.experts, flops_share=setup.active_experts / setup.experts,
-        rate_share=setup.expert_share,
+        rate_share=setup.expert_share, tile_rows=setup.expert_tile_rows,
     )  # fmt: skip
     router = per_weight(setup, tokens, bytes_per_weight=ACTIVATION_BYTES).operator(
         "router", shape.router_params * share, devices, count

@@ -33,6 +33,10 @@ NARROW_BITS = 6.0  # weights that mixed-precision kernels for few tokens are wri
 # Those kernels divide the depth of a matrix among the multiprocessors, so that 16 to 32 rows are still read near the
 # memory's rate (github.com/IST-DASLab/marlin; effects.csv E0818: 3.87x at 16 rows on A10): as good as with one tile.
 SPLIT_ROWS = 64.0
+TILE_ROWS = 32.0  # of the tiles of matrix instructions that libraries take for few rows
+WHOLE_ROWS = 16.0  # kernels that know one tile only, and products of one expert at a time
+# engines that multiply all experts in one kernel with small tiles; the others run one product for each expert
+GROUPED_EXPERTS = ("serving", "tensorrt", "roofline")
 ULTRA_BYTES_PER_S = 600e9  # two dies of Apple's Ultra parts behind one address space
 # two memory channels of a desktop (DDR5-8000: 128 GB/s), which a few cores keep busy; a server has eight or more
 FEW_CHANNELS_BYTES_PER_S = 130e9
@@ -54,7 +58,8 @@ class Path(NamedTuple):
     host_factor: float  # host time to issue a layer over that of plain weights
     thread_factor: float  # rate of a CPU core over that of plain formats
     batched_share: float  # of the bandwidth, where several tokens meet a weight
-    split_rows: float  # rows below which a multiplication is split along its depth to fill the device
+    expert_tile_rows: float  # the same of a multiplication of one expert
+    tile_rows: float  # rows from which on a multiplication is underfilled as on prompts
     vector_factor: float  # rate of products with single vectors over that of plain weights
 
 
@@ -214,6 +219,7 @@ def make_path(
         and weights.family != "gguf"
         and not rates.group.startswith("cpu")
     )
+    tile_rows = SPLIT_ROWS if small_tiles else WHOLE_ROWS if weight_only and kernel == "naive" else TILE_ROWS
     packed = weights.family == "gguf" and weights.bits_per_weight < BITS_PER_BYTE
     packing = "super" if any(mark in weights.slug for mark in SUPER_BLOCKS) else "plain"
     # without matrix units the same lanes unpack and multiply: unpacking shows where the memory is fast for the lanes
@@ -233,7 +239,8 @@ def make_path(
         host_factor=1.0 if ideal or rates.group.startswith("cpu") else host_cost,
         thread_factor=values.get(f"thread_scheme.small_lut.{rates.engine}", 1.0) if small_tables else 1.0,
         batched_share=values.get("decode_kernel.batched", 1.0) if small_tiles else 1.0,
-        split_rows=SPLIT_ROWS if small_tiles else 1.0,
+        tile_rows=tile_rows,
+        expert_tile_rows=tile_rows if rates.engine in GROUPED_EXPERTS else WHOLE_ROWS,
         vector_factor=unpack / share,
     )
 

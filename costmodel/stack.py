@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 RATE_FIELDS = tuple(f.name for f in fields(Rates) if f.name not in ("engine", "group"))
 PATH_FIELDS = (
     "flops_per_s", "bandwidth_share", "weight_bytes", "head_bytes", "dequantize_factor", "widened_bytes",
-    "host_factor", "thread_factor", "batched_share", "split_rows", "vector_factor",
+    "host_factor", "thread_factor", "batched_share", "tile_rows", "expert_tile_rows", "vector_factor",
 )  # fmt: skip
 NUMBERS = (
     "host_weight_share", "disk_weight_share", "offload_overlap", "active_experts_kept", "devices",
