@@ -244,6 +244,9 @@ def deployments_of(
         # Such an engine splits by layers whatever the figure calls it.
         after = {name: value for name, value in after.items() if not name.endswith("_parallel")}
     after = {**before, **after, **variant.fields}
+    if metric == "prefill":
+        # both sides compute as many prompts at once; one that starts them one by one has not computed them faster
+        after["continuous_batching"] = {**base, **before}.get("continuous_batching")
     if variant.baseline_devices:
         after["devices"] = found.devices
     return before, after

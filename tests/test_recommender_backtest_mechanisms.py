@@ -200,3 +200,26 @@ def test_a_baseline_at_its_own_maximum_has_the_devices_that_hold_it(knowledge):
         level="serving",
     )
     assert 0.5 < gain < 2.0
+
+
+@pytest.mark.parametrize(
+    ("model", "printed"),
+    # total tokens per second with Medusa over without, H100, MT-bench, temperature 0: vLLM's pull request 4978
+    [
+        ("Mistral-7B-Instruct-v0.2", {1: 155.06 / 128.73, 8: 911.77 / 792.05, 64: 1769.62 / 2425.03}),
+        ("Meta-Llama-3-8B-Instruct", {1: 141.33 / 121.27, 8: 830.04 / 760.38, 64: 1533.34 / 2275.64}),
+    ],
+)
+def test_medusa_in_vllm_drafts_a_chain_and_loses_at_large_batches(knowledge, model, printed):
+    for batch, gain in printed.items():
+        found = predicted(
+            knowledge,
+            technique="medusa",
+            metric="throughput_gain",
+            baseline="vLLM",
+            model=model,
+            hardware="H100",
+            batch=str(batch),
+            input_tokens="MT-bench",
+        )
+        assert found == pytest.approx(gain, rel=0.2)
