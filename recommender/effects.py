@@ -18,7 +18,7 @@ import numpy as np
 from costmodel.errors import CostModelError
 from costmodel.formats import find_format
 from costmodel.specs import Deployment, Engine, Model, Workload
-from taxonomy.effects import effect_value, knob_values
+from taxonomy.effects import formula_names, formula_value, knob_of, knob_values
 from taxonomy.model import Technique
 
 Fields = dict[str, Any]
@@ -100,13 +100,20 @@ def changes_of(
     """
     knobs = knob_values(technique.knobs, overrides) if technique.knobs else {}
     changed: Fields = {}
-    layout = SimpleNamespace(devices=base.get("devices", 1))
+    names: dict[str, Any] | None = None
     for effect in technique.effects:
         value = effect.value
         if isinstance(value, str) and value[:1] in "k=":
-            value = effect_value(
-                effect, knobs, model=model, workload=workload, deployment=layout, functions=ARRAY_FUNCTIONS
-            )
+            if value[:1] == "=":
+                if names is None:
+                    layout = SimpleNamespace(devices=base.get("devices", 1))
+                    names = formula_names(
+                        knobs, model=model, workload=workload, deployment=layout, functions=ARRAY_FUNCTIONS
+                    )
+                value = formula_value(value, names)
+            else:
+                name = knob_of(value)
+                value = value if name is None else knobs[name]
         before = changed.get(effect.field, base.get(effect.field))
         changed[effect.field] = _operate(effect.op, before, value)
     kept = {name: value for name, value in changed.items() if not _same(value, base.get(name))}

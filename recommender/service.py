@@ -128,15 +128,18 @@ def rejections(assessments: Assessments) -> tuple[Rejection, ...]:
         if id(item) in standing:  # an inert technique where the baseline fits: the same words every time
             found.append(standing[id(item)])
             continue
-        place, also = told_first(tuple([refusal.code for refusal in item.refusals]))
-        refusal = item.refusals[place]
+        refusal, also = item.refusals[0], NO_CODES
+        if len(item.refusals) > 1:
+            place, also = told_first(tuple([refusal.code for refusal in item.refusals]))
+            refusal = item.refusals[place]
+        technique = item.technique
         rejection = Rejection(
             technique=slug,
             code=refusal.code,
-            reason=f"{item.technique.name}: {refusal.reason}",
+            reason=f"{technique.name}: {refusal.reason}",
             gain=item.gain if item.changes else None,
-            name=item.technique.name,
-            mechanism=item.technique.mechanism,
+            name=technique.name,
+            mechanism=technique.mechanism,
             prominence=prominence[slug],
             also=also,
         )
@@ -144,6 +147,9 @@ def rejections(assessments: Assessments) -> tuple[Rejection, ...]:
             standing[id(item)] = rejection
         found.append(rejection)
     return tuple(found)
+
+
+NO_CODES: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=4096)

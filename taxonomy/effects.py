@@ -149,8 +149,27 @@ def effect_value(
         return knobs[name]
     if not is_formula(effect.value):
         return effect.value
+    return formula_value(
+        str(effect.value),
+        formula_names(knobs, model=model, workload=workload, deployment=deployment, functions=functions),
+    )
+
+
+def formula_names(
+    knobs: Mapping[str, Any],
+    *,
+    model: Any = None,
+    workload: Any = None,
+    deployment: Any = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> dict[str, Any]:
+    """What a formula may name, for all formulas of one technique."""
     names: dict[str, Any] = {"__builtins__": {}, **FUNCTIONS, **(functions or {}), **knobs}
-    names["model"] = model if model is not None else SimpleNamespace()
-    for group, given in (("workload", workload), ("deployment", deployment)):
+    for group, given in (("model", model), ("workload", workload), ("deployment", deployment)):
         names[group] = given if given is not None else SimpleNamespace()
-    return eval(_compiled(str(effect.value)), names)
+    return names
+
+
+def formula_value(formula: str, names: dict[str, Any]) -> Any:
+    """The value of a formula of the catalogue, with its leading `=`."""
+    return eval(_compiled(formula), names)

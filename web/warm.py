@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -29,6 +30,19 @@ def warm(app: FastAPI, library: Library, stop: threading.Event) -> None:
             return
 
 
+def settle() -> None:
+    """Leave what was read at the start out of every later collection, and collect less often.
+
+    An answer makes thousands of objects that die with it; looking through the catalogue for each would cost more.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+
+
+COLLECT_AFTER = (50_000, 20, 50)  # objects made since the last collection, then collections of younger ones
+
+
 def steps(app: FastAPI, library: Library) -> Iterator[Callable[[], object]]:
     """Data, templates, the example, the reference, then predictions for all measurements and published figures."""
     from web.pages_answer import example_of
@@ -37,6 +51,7 @@ def steps(app: FastAPI, library: Library) -> Iterator[Callable[[], object]]:
 
     yield library.snapshot
     yield library.knowledge
+    yield settle
     for name in environment().list_templates(["html"]):
         yield lambda name=name: environment().get_template(name)  # type: ignore[misc]
     for _ in range(2):  # the second search of a process keeps what counting facets needs
@@ -53,3 +68,4 @@ def steps(app: FastAPI, library: Library) -> Iterator[Callable[[], object]]:
     for item in snapshot.techniques:
         if (item["data"] or {}).get("effects"):
             yield lambda item=item: curve(library, item["slug"], default_question(item))  # type: ignore[misc]
+    yield settle
