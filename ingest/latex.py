@@ -20,7 +20,7 @@ LETTERS = {
     "textasciitilde": "~", "textasciicircum": "^", "textunderscore": "_", "textdegree": "°", "textmu": "µ",
     "texttrademark": "™", "textregistered": "®", "texteuro": "€", "textbar": "|", "textless": "<",
     "textgreater": ">", "textdollar": "$", "textperiodcentered": "·", "quad": " ", "qquad": " ", "space": " ",
-    "TeX": "TeX", "LaTeX": "LaTeX", "BibTeX": "BibTeX", "slash": "/", "backslash": "\\", "lbrace": "{",
+    "TeX": "TeX", "LaTeX": "LaTeX", "BibTeX": "BibTeX", "slash": "/", "newline": " ", "linebreak": " ", "backslash": "\\", "lbrace": "{",
     "rbrace": "}", "textquotesingle": "'", "guillemotleft": "«", "guillemotright": "»",
 }  # fmt: skip
 MATH = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import math
 import re
 from collections.abc import Iterator
@@ -69,7 +70,7 @@ def iso_date(year: int | None, month: int | None = None, day: int | None = None)
         return ""
     if month is None or not 1 <= month <= 12:
         return f"{year:04d}"
-    if day is None or not 1 <= day <= 31:
+    if day is None or not 1 <= day <= calendar.monthrange(year or 1, month)[1]:
         return f"{year:04d}-{month:02d}"
     return f"{year:04d}-{month:02d}-{day:02d}"
 
@@ -119,6 +120,8 @@ def read_date(text: str) -> str:
     if match := re.match(r"(\d{1,2})/(\d{1,2})/(\d{4})$", text):
         first, second, year = (int(g) for g in match.groups())
         return iso_date(year, second, first) if first > 12 else iso_date(year, first, second)
+    if match := re.match(r"(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})$", text):
+        return iso_date(int(match[3]), int(match[2]), int(match[1]))
     year_match = YEAR.search(text)
     if year_match is None:
         return ""
@@ -138,12 +141,19 @@ def year_of(date: str) -> int | None:
 RETRACTED = re.compile(r"^\W*(retracted|withdrawn)\b(?:\s+(?:article|paper))?\W*", re.IGNORECASE)
 
 
-def split_status(title: str) -> tuple[str, str]:
-    """A title without a retraction mark in front, and the status that it states.
+RETRACTED_BEHIND = re.compile(
+    r"(?<=\S)\s*[\[(](retracted|withdrawn)(?:\s+(?:article|paper))?[\])]\W*$", re.IGNORECASE
+)
 
-    >>> split_status("RETRACTED: A finding"), split_status("Retracted Nature of things")
-    (('A finding', 'retracted'), ('Retracted Nature of things', ''))
+
+def split_status(title: str) -> tuple[str, str]:
+    """A title without a retraction mark in front or behind, and the status that it states.
+
+    >>> split_status("RETRACTED: A finding"), split_status("Retracted Nature of things"), split_status("A paper [Retracted]")
+    (('A finding', 'retracted'), ('Retracted Nature of things', ''), ('A paper', 'retracted'))
     """
+    if behind := RETRACTED_BEHIND.search(title):
+        return title[: behind.start()], behind[1].lower()
     match = RETRACTED.match(title)
     if match is None or not re.search(r"[:\-–—\]]\s*$", match[0]):
         return title, ""

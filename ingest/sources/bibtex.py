@@ -137,10 +137,11 @@ def to_reference(entry: Entry) -> Reference:
     note = text("note", "annote", "addendum")
     archive = (get("archiveprefix") or get("eprinttype") or "").strip(" {}").lower()
     eprint = get("eprint", "").strip(" {}") if archive in ("", "arxiv") else ""
+    if re.fullmatch(r"\d{7}(?:v\d+)?", eprint) and text("primaryclass", "eprintclass"):
+        eprint = f"{text('primaryclass', 'eprintclass')}/{eprint}"  # an old id without its archive
     arxiv, version, stated_doi = arxiv_and_doi(eprint, get("doi", "").strip(" {}"), url, get("arxivid", ""))
-    if arxiv is None and (
-        stated := find_arxiv(f"{text('journal', 'booktitle')} {get('volume', '')} {note} {how}")
-    ):
+    told_at = f"{text('journal', 'booktitle', 'institution', 'publisher')} {text('volume')} {text('number')}"
+    if arxiv is None and (stated := find_arxiv(f"{told_at} {text('pages')} {text('eid')} {note} {how}")):
         arxiv, version = stated.id, stated.version
     if arxiv and version is None and (told := re.fullmatch(r"v?(\d{1,3})", text("version"))):
         version = int(told[1])
@@ -169,7 +170,7 @@ def to_reference(entry: Entry) -> Reference:
         venue=venue,
         volume=text("volume"),
         issue=text("number", "issue"),
-        pages=pages_text(text("pages")),
+        pages="" if find_arxiv(text("pages")) else pages_text(text("pages")),
         publisher=text("publisher") or institution,
         edition=text("edition"),
         arxiv_id=arxiv,

@@ -8,9 +8,11 @@ from ingest.latex import to_text
 from ingest.names import (
     IS_INITIAL,
     IS_INITIALS,
+    VANCOUVER,
     Name,
     is_organisation,
     split_family_first,
+    split_vancouver,
     strip_et_al,
 )
 from ingest.sources.fields import (
@@ -107,6 +109,8 @@ def read_piece(piece: str) -> list[Name]:
     if COMPANY.match(parts[1]):
         return [organisation(to_text(piece))]
     plain = [to_text(part) for part in parts]
+    if all(VANCOUVER.match(part) for part in plain):
+        return list(split_vancouver(", ".join(plain)).names)
     if len(parts) > 2 and not any(LATE_SUFFIX.match(part) for part in plain[1:]):
         if IS_INITIALS.match(plain[1]) and len(parts) > 3:
             return list(split_family_first(", ".join(plain)).names)
@@ -150,6 +154,6 @@ def first_von_last(text: str) -> Name:
             return person(" ".join(plain[index:]), " ".join(plain[:index]))
     if plain[0][:1].islower():
         return person(" ".join(plain))
-    if any("{" in word and "\\" not in word for word in words):
+    if words[-1].startswith("{") and not words[-1].startswith("{\\"):
         return person(plain[-1], " ".join(plain[:-1]))
     return given_name_first(" ".join(plain))

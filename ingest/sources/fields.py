@@ -134,8 +134,8 @@ def pages_text(text: str) -> str:
 
 
 ARXIV_VENUE = re.compile(
-    r"^(?:arxiv(?:\.org)?|corr)\b(?:\s*(?:\(cornell university\)|e-?prints?|preprints?|server))*"
-    r"[\s:,;]*(?:(?:arxiv:|abs/)?[\w.-]*/?\d[\d.]*(?:v\d+)?)?(?:\s*\[[\w.-]+\])?\W*$",
+    r"^(?:arxiv(?:\.org)?|corr|computing research repository)\b(?:\s*(?:\(cornell university\)|e-?prints?|preprints?|server))*"
+    r"[\s:,;]*(?:(?:arxiv:|abs/)?[\w.-]*/?\d[\d.]*(?:v\d+)?)?(?:\s*\[[\w., -]+\])?\W*$",
     re.IGNORECASE,
 )
 
