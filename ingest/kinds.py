@@ -23,6 +23,9 @@ BLOG = re.compile(r"\bblog\b", re.IGNORECASE)
 FORGE_AS_VENUE = re.compile(
     r"(?:github|gitlab|hugging ?face)\b(?:\s+(?:repository|repo|hub|page|project))?\W*$", re.I
 )
+REPORT_TITLE = re.compile(
+    r"\b(?:technical report|tech report|system card|model card|white ?paper)\b", re.IGNORECASE
+)
 SOFTWARE_TITLE = re.compile(r"\[(?:computer software|software|source code|code)\]", re.IGNORECASE)
 PUBLISHERS = (
     r"(?:SIAM|MIT Press|Springer(?:[\s-]Verlag)?|Wiley|Elsevier|Academic Press|Prentice[\s-]Hall|Addison[\s-]Wesley|"
@@ -72,6 +75,7 @@ def kind_of(reference: Reference, tail: str = "", url: str | None = None) -> str
             is_organisation(family)
             and re.search(r"[a-z][A-Z]|^[A-Z]{2,}", family)
             and not reference.truncated
+            and not REPORT_TITLE.search(reference.title)
         ):
             return "software"
     return "paper"

@@ -20,6 +20,7 @@ from ingest.names import (
 )  # fmt: skip
 
 AND = re.compile(r"\s+(?:and|&)\s")
+COMPANY = re.compile(r"[A-Z]\w+ AI\.?$")  # "Meta AI", "Mistral AI", alone in the place of the authors
 CAPITAL_FAMILY = re.compile(r"[A-ZÀ-Þ][A-ZÀ-Þ’' -]+, [A-ZÀ-Þ](?:[a-zà-ÿ]+|\. [A-ZÀ-Þ][a-zà-ÿ]+)")
 CAMEL_NAME = re.compile(r"^(?:Le|De|Di|Du|La|Mc|Mac|Van|Fitz|O[’'])[A-Z][a-z]+$")  # LeCun, DeVito, McAuley
 
@@ -33,6 +34,8 @@ def read_names(text: str, run_together: bool = False) -> Names:
     chunks = [chunk.strip() for chunk in listed.split(",") if chunk.strip()]
     if not chunks:
         return Names((), et_al)
+    if len(chunks) == 1 and COMPANY.match(chunks[0]):
+        return Names((name(chunks[0].rstrip(".")),), et_al)
     if len(chunks) > 1 and CAPITAL_FAMILY.match(text):
         return split_capital_families(text)
     if len(chunks) > 1 and IS_INITIALS.match(AND.split(chunks[1])[0].strip()):

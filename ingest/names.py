@@ -81,7 +81,8 @@ ET_AL = re.compile(
 SEPARATOR = re.compile(r"\s*[,;]?\s+(?:and|amd|und|y|et)\s+|\s*[,;]?\s*&\s*|\s*;\s*", re.IGNORECASE)
 ORGANISATION = re.compile(
     r"\b(?:teams?|contributors|consortium|collaboration|corporation|inc|ltd|labs?|group|foundation|institute|"
-    r"university|workshop|authors|developers|project|research)\b",
+    r"university|workshop|authors|developers|project|research|"
+    r"deepmind|hugging ?face)\b",
     re.IGNORECASE,
 )
 
@@ -269,6 +270,7 @@ def split_family_first(text: str) -> Names:
     ['Devvrit', 'Kudugunta', 'van der Sluis']
     """
     text, et_al = strip_et_al(text.strip())
+    et_al = et_al or "..." in text or "…" in text  # "Kaplan, J., ... & Amodei, D.": some were left out
     found: list[Name] = []
     chunks = [chunk for chunk in SEPARATOR.split(text) if chunk.strip(" ,.")]
     spelt_out = len(chunks) > 1 and all(chunk.count(",") == 1 for chunk in chunks)
@@ -280,8 +282,8 @@ def split_family_first(text: str) -> Names:
         position = 0
         while position < len(pieces):
             family = pieces[position]
-            if family[0] in "….":  # "Ainslie, J., … Zemlyanskiy, Y.": some were left out
-                family, et_al = family.lstrip("… .") or family, True
+            if family[0] in "….":
+                family = family.lstrip("… .") or family
             given = pieces[position + 1] if position + 1 < len(pieces) else ""
             position += 1
             if given and IS_INITIALS.match(given):

@@ -153,7 +153,7 @@ def parse_reference(text: str, style: str | None = None, number: int | None = No
     names, title, tail_text, year = SPLITTERS[style](text)
     title, title_year = trim_title(title, tail_text)
     edition = ""
-    if match := EDITION_IN_TITLE.search(title):
+    if "ed" in title[-12:].lower() and (match := EDITION_IN_TITLE.search(title)):
         edition, title = match[1].split()[0], title[: match.start()].rstrip(" ,(")
     title_truncated = truncated and bool(title) and not tail_text.strip(" .,")
     tail = read_tail(tail_text, arxiv=found is not None, year_known=year is not None)

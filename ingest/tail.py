@@ -75,7 +75,7 @@ EDITION = re.compile(
 )
 END_OF_VENUE = re.compile(
     r",?\s*\b(?:vol\.|volume|no\.|pp\.|p\.\s*\d|pages?\s)|[,.]\s*(?:PMLR|IEEE\s*[,.]|IEEE Computer Society|ACM\s*[,.]|Springer|Curran)|"
-    r"\s\d{1,4}\s\(\d+\)\s\(|,\s*\d+\s*(?:[:(.,]|$)|\s*\(?(?<!\d)(?:19|20)\d\d\)?\s*(?:[.,;]|$)|,\s*[A-Z]\.\s[A-Z]\w+,|\.\s|…|\[Online\]|https?:|\bdoi\b",
+    r"\s\d{1,4}\s\(\d+\)\s\(|\s\d{1,4}\s\((?:19|20)\d\d\)\s|,\s*\d+\s*(?:[:(.,]|$)|\s*\(?(?<!\d)(?:19|20)\d\d\)?\s*(?:[.,;]|$)|,\s*[A-Z]\.\s[A-Z]\w+,|\.(?=\s)|…|\[Online\]|https?:|\bdoi\b",
     re.IGNORECASE,
 )
 ADDRESS = re.compile(r"(?:URL:?\s*)?(?:https?://|www\.)\S+(?:\s(?:org|com|io)\S*)?")
@@ -86,6 +86,11 @@ ACCESSED = re.compile(r"\(accessed[^)]*\)|\b(?:last\s+)?Accessed:?\s+(?:on\s+)?[
 EDITORS = re.compile(r"(?:,\s*|\s)(?:editors?|\(?eds?\.\)?),?(?:\s+(?=[A-Z])|$)")
 MONTH = re.compile(
     r"(?:january|february|march|april|may|june|july|august|september|october|november|december)",
+    re.IGNORECASE,
+)
+PREPRINT_ONLY = re.compile(r"preprint(?:\s+at)?\W*(?:(?:19|20)\d\d)?\W*$", re.IGNORECASE)
+MONTH_AT_END = re.compile(
+    r",\s*(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|ust|ember|ober)?\.?$",
     re.IGNORECASE,
 )
 EARLIEST, LATEST = 1650, datetime.date.today().year + 1
@@ -270,6 +275,8 @@ def read_venue(text: str, *, arxiv: bool = False) -> str:
     text = text.strip(' ,.”"')
     if text[:5].lower() == "arxiv" or text[:4].lower() == "corr":
         return "arXiv"
+    if PREPRINT_ONLY.match(text):  # "Preprint at https://… (2022)"
+        return "arXiv" if arxiv else ""
     text = LEADING_IN.sub("", text)
     if match := EDITORS.search(text):
         text = text[match.end() :]
@@ -281,7 +288,7 @@ def read_venue(text: str, *, arxiv: bool = False) -> str:
             continue  # "Commun. ACM", "Proc. 29th Symp."
         end = match.start()
         break
-    venue = text[:end].strip(" ,.;:([")
+    venue = MONTH_AT_END.sub("", text[:end].strip(" ,.;:(["))
     if venue.count("(") > venue.count(")"):  # "… Systems 35 (NeurIPS" behind which the year was
         venue = PAGES_AT_END.sub("", venue[: venue.rindex("(")].rstrip(" ,."))
     if match := VOLUME_AT_END.match(venue):

@@ -111,6 +111,9 @@ def test_two_words_behind_an_initial():
 
 
 def test_authors_left_out_in_the_middle_are_said():
+    assert parse_reference(
+        "Brown, T. B., Mann, B., ... & Amodei, D. (2020). Deep things. Nature, 521, 1–9."
+    ).et_al
     assert parse_reference("Baker, A., … Lopez, L. (2020). Deep things. Nature, 521, 436–444.").et_al
 
 
@@ -222,3 +225,30 @@ def test_letters_spelt_by_latex_and_html():
 def test_a_date_of_access_is_no_venue(text, kind):
     found = parse_reference(text)
     assert (found.title, found.kind) == ("Fast kernels for all", kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "venue"),
+    [
+        ("[1] Y. Bengio, P. Simard, Deep things, IEEE Trans. Neural Netw. 5 (2) (1994) 157–166.", "IEEE Trans. Neural Netw"),
+        ("[1] X. Ma, G. Fang, Deep things, Advances in neural information processing systems 36 (2023) 21702–21720.", "Advances in neural information processing systems"),
+        ("N. Jouppi et al., “Deep things,” in Proc. Int. Symp. Comput. Archit. (ISCA), Jun. 2021, pp. 1–14.", "Proc. Int. Symp. Comput. Archit. (ISCA)"),
+        ("Zhang, S. et al. Deep things. Preprint at https://arxiv.org/abs/2205.01068 (2022).", "arXiv"),
+    ],
+)  # fmt: skip
+def test_venues_without_volume_month_and_address(text, venue):
+    found = parse_reference(text)
+    assert (found.title, found.venue) == ("Deep things", venue)
+
+
+@pytest.mark.parametrize(
+    ("text", "author", "kind"),
+    [
+        ("OpenAI. GPT-4 technical report, 2023.", "OpenAI", "paper"),
+        ("Meta AI. Introducing Meta Llama 3. April 2024. URL https://ai.meta.com/blog/meta-llama-3/.", "Meta AI", "website"),
+        ("Hugging Face. 2023. Text Generation Inference. https://github.com/huggingface/text-generation-inference", "Hugging Face", "software"),
+    ],
+)  # fmt: skip
+def test_companies_of_two_words_and_their_reports(text, author, kind):
+    found = parse_reference(text)
+    assert ([one["family"] for one in found.authors], found.kind) == ([author], kind)
