@@ -169,6 +169,34 @@ def test_crossref_details():
     )
 
 
+@pytest.mark.parametrize(
+    "printed", ["RETRACTED: T", "Retracted: T", "T [Retracted]", "[RETRACTED ARTICLE] T"]
+)
+def test_retraction_marks_are_no_part_of_a_title(printed):
+    for data in (
+        {**CSL, "title": printed},
+        {**CROSSREF, "title": [printed]},
+        {**OPENALEX, "title": printed},
+        {**S2, "title": printed},
+    ):
+        work = one(data)
+        assert (work.title, work.status) == ("T", "retracted")
+
+
+def test_preprint_servers_in_json():
+    assert one({**CSL, "publisher": "arXiv", "number": "2305.12345"}).arxiv_id == "2305.12345"
+    posted = one(
+        {
+            **CROSSREF,
+            "type": "posted-content",
+            "posted": {"date-parts": [[2018, 1, 24]]},
+            "title": [],
+            "original-title": ["O"],
+        }
+    )
+    assert (posted.title, posted.date) == ("O", "2018-01-24")
+
+
 def test_openalex_abstract_with_wrong_places():
     assert (
         one({**OPENALEX, "abstract_inverted_index": {"a": None, "b": ["x", 1], "c": [0]}}).abstract == "c b"

@@ -151,6 +151,18 @@ def test_ris_cut_lists(lines):
             {"url": "https://a.org/x", "notes": ("further links: https://b.org/y",)},
         ),
         ("UR  - https://doi.org/10.1000/x; https://a.org/x", {"url": "https://a.org/x", "doi": "10.1000/x"}),
+        ("UR  - 10.1000/a", {"url": None, "doi": "10.1000/a"}),
+        ("UR  - <Go to ISI>://WOS:0001", {"url": None}),
+        ("YR  - 2020", {"year": 2020}),
+        ("AU  - Doe JA", {"authors": ({"family": "Doe", "given": "JA"},)}),
+        (
+            "AU  - Doe, J., Roe, R.",
+            {"authors": ({"family": "Doe", "given": "J."}, {"family": "Roe", "given": "R."})},
+        ),
+        (
+            "AU  - Doe, J. & Roe, R.",
+            {"authors": ({"family": "Doe", "given": "J."}, {"family": "Roe", "given": "R."})},
+        ),
         ("AN  - arXiv:2305.12345v3", {"arxiv_id": "2305.12345", "arxiv_version": 3}),
         ("JO  - arXiv preprint arXiv:2305.12345", {"venue": "arXiv", "arxiv_id": "2305.12345"}),
         ("N1  - WITHDRAWN", {"status": "withdrawn"}),

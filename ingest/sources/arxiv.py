@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 from ingest.identifiers import arxiv_id
-from ingest.records import Item, Items, arxiv_and_doi, broken, clean, read_date, year_of
+from ingest.records import Item, Items, arxiv_and_doi, broken, clean, read_date, split_status, year_of
 from ingest.references import Reference
 from ingest.sources.fields import given_name_first, venue_text
 
@@ -94,7 +94,7 @@ def parse_entry(inner: str, number: int, namespaces: Mapping[str, str] = NAMESPA
     except ElementTree.ParseError as error:
         return broken(f"entry {number}", f"not well-formed XML ({error})", inner)
     identifier = clean(entry.findtext(f"{ATOM}id"))
-    title = clean(entry.findtext(f"{ATOM}title"))
+    title, marked = split_status(clean(entry.findtext(f"{ATOM}title")))
     summary = clean(entry.findtext(f"{ATOM}summary"))
     if "/api/errors" in identifier or title == "Error":
         return broken(identifier or f"entry {number}", summary or "arXiv reports an error", inner)
@@ -115,7 +115,7 @@ def parse_entry(inner: str, number: int, namespaces: Mapping[str, str] = NAMESPA
         arxiv_version=found.version,
         doi=doi,
         key=found.id,
-        status="withdrawn" if re.search(r"\bwithdrawn\b", comment, re.IGNORECASE) else "",
+        status="withdrawn" if re.search(r"\bwithdrawn\b", comment, re.IGNORECASE) else marked,
         abstract=summary,
     )
 

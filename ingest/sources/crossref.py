@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from ingest.errors import UnreadableSource
 from ingest.identifiers import arxiv_id, doi, find_arxiv
 from ingest.names import Name, name
-from ingest.records import clean, date_from_parts
+from ingest.records import clean, date_from_parts, split_status
 from ingest.references import Reference, parse_reference
 from ingest.sources.fields import entities, inline_text, organisation, pages_text, person, venue_text
 from kb.text import nfc
 
 # The best statement of when a work appeared; a later entry only refines the same month.
-DATES = ("issued", "published", "published-print", "published-online")
+DATES = ("issued", "published", "published-print", "published-online", "posted")
 BOOKS = ("book", "monograph", "edited-book", "reference-book")
 MOJIBAKE = re.compile(r"(?<=\w)\?(?=\w)|\w\?(?=\s[A-Z][a-z]+\b)")
 
@@ -67,7 +67,7 @@ def parse_work(message: dict[str, Any]) -> Reference:
     preprint = arxiv_id(printed_doi)
     date = date_of(message)
     titles, subtitles = texts(message.get("title")), texts(message.get("subtitle"))
-    title = titles[0] if titles else ""
+    title, marked = split_status(next(iter(titles or texts(message.get("original-title"))), ""))
     if title and subtitles and subtitles[0].lower() not in title.lower():
         title = f"{title}: {subtitles[0]}"
     container = texts(message.get("container-title"))
@@ -90,7 +90,7 @@ def parse_work(message: dict[str, Any]) -> Reference:
         url=None,
         kind=kind,
         key="subject",
-        status=status_of(message, printed_doi),
+        status=status_of(message, printed_doi) or marked,
         abstract=nfc(re.sub(r"<[A-Za-z/][^>]*>", " ", entities(clean(message.get("abstract"))))),
     )
 

@@ -162,6 +162,8 @@ OTHERS: Name = {"family": "et al."}
 def arxiv_fields(data: dict[str, Any]) -> list[str]:
     """Where programs put an arXiv id: `number` (Zotero), `archive_location`, "arXiv: …" in the note."""
     found = [clean(data.get("archive_location"))] if "arxiv" in clean(data.get("archive")).lower() else []
+    if "arxiv" in (clean(data.get("publisher")).lower(), clean(data.get("archive")).lower()):
+        found.append(clean(data.get("number")))
     for key in ("number", "arxiv", "eprint"):
         value = clean(data.get(key))
         if "arxiv" in value.lower() or (key != "number" and value):

@@ -6,7 +6,7 @@ import html
 import re
 from typing import Any
 
-from ingest.names import Name, given_first, is_organisation, name
+from ingest.names import VANCOUVER, Name, given_first, is_organisation, name
 
 # Only what cannot be initials: "Smith, SA" and "Li, AG" are persons.
 COMPANY = re.compile(
@@ -55,7 +55,11 @@ def family_first(text: str) -> Name:
     parts = [part for piece in text.split(",") if (part := piece.strip())]
     if len(parts) > 1 and COMPANY.match(parts[1]):
         return organisation(text.rstrip(", "))
-    return from_parts(parts) if len(parts) > 1 else given_name_first(text)
+    if len(parts) > 1:
+        return from_parts(parts)
+    if not is_organisation(text) and (vancouver := VANCOUVER.match(text)):
+        return person(vancouver["family"], vancouver["given"])  # "Doe JA"
+    return given_name_first(text)
 
 
 def from_parts(parts: list[str]) -> Name:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ingest.identifiers import clean_url, find_arxiv
-from ingest.names import Name
+from ingest.names import Name, split_family_first
 from ingest.records import (
     BrokenRecord,
     Items,
@@ -240,7 +240,7 @@ def to_reference(entry: Entry, number: int) -> Reference:
     pages = pages_text(
         "–".join(dict.fromkeys(part for part in (entry.first("SP"), entry.first("EP")) if part))
     )
-    page_links = list(dict.fromkeys(link for link in links if "doi.org/" not in link))
+    page_links = list(dict.fromkeys(link for link in links if IS_LINK.match(link) and "doi.org/" not in link))
     if len(page_links) > 1:
         notes.append(f"further links: {' '.join(page_links[1:])}")
     venue = next((v for t in VENUE_TAGS if (v := entry.first(t)) and v != title), "")
@@ -297,18 +297,23 @@ def read_authors(entry: Entry, kind: str) -> tuple[tuple[Name, ...], bool, list[
         for piece in pieces:
             text = OTHERS.sub("", piece)
             et_al = et_al or text != piece
-            if text.strip(" ,"):
+            if LIST.match(text):
+                found.extend(split_family_first(text).names)
+            elif text.strip(" ,"):
                 found.append(family_first(text))
     return tuple(one for one in found if one["family"]), et_al, notes
 
 
+IS_LINK = re.compile(r"(?:https?://|ftp://|www\.)\S", re.IGNORECASE)
+# "Doe, J., Roe, R." and "Doe, J. & Roe, R."
+LIST = re.compile(r"[^,]+,\s*(?:[^\W\d_]\.[\s-]?)+\s*(?:,|&)\s*[^,]+,\s*(?:[^\W\d_]\.[\s-]?)+")
 # " and " only behind initials: "Smith, J. and Doe, A." are two, "Barnes and Noble" is one.
 JOINED = re.compile(r"\s*;\s*|(?<=\.)\s+and\s+(?=[^,]+,)")
 
 
 def best_date(entry: Entry) -> str:
     """The year of PY or Y1, refined by DA where that says more about the same year."""
-    main = read_date(entry.first("PY", "Y1"))
+    main = read_date(entry.first("PY", "Y1", "YR"))
     fine = read_date(entry.first("DA"))
     if not main:
         return fine
