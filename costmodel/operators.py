@@ -209,8 +209,9 @@ def run_pass(
     dense = per_weight(setup, tokens)
     operators = [dense.operator("qkv_projection", shape.qkv_params * share, devices, layers)]
 
-    window = minimum(kv_read_tokens, shape.window_tokens)
-    elements = shape.kv_elements * kv_read_tokens + shape.window_elements * window
+    elements = shape.kv_elements * kv_read_tokens
+    if not is_zero(shape.window_elements):
+        elements = elements + shape.window_elements * minimum(kv_read_tokens, shape.window_tokens)
     # one cache head cannot be cut: tensor parallelism beyond the KV heads replicates them
     kv_split = minimum(setup.tensor_parallel, shape.kv_heads)
     kv_bytes = (
@@ -224,7 +225,11 @@ def run_pass(
         + shape.state_bytes * sequences * 2.0 / setup.tensor_parallel
     )
     score = shape.decode_score_flops if decode else shape.score_flops
-    flops = (score * pairs + shape.window_score_flops * window_pairs) * attention_share
+    flops = score * pairs
+    if not is_zero(shape.window_score_flops):
+        flops = flops + shape.window_score_flops * window_pairs
+    if not is_one(attention_share):
+        flops = flops * attention_share
     flops = flops * setup.layers_kept * layers_run / setup.tensor_parallel
     matrix_bytes = where(
         unfused_attention,

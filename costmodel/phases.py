@@ -151,10 +151,14 @@ def prefill(
     budget = behaviour.chunk_tokens
     tokens = new * sequences
     chunks = where(budget > 0, ceiling(tokens / maximum(budget, 1.0)), 1.0)
-    pairs = causal_pairs(new_tokens=new, past_tokens=past, window_tokens=1e18) * sequences
-    window_pairs = (
-        causal_pairs(new_tokens=new, past_tokens=past, window_tokens=shape.window_tokens) * sequences
-    )
+    pairs = causal_pairs(new_tokens=new, past_tokens=past, window_tokens=1e18) * sequences / chunks
+    window_pairs: Any = 0.0
+    if not is_zero(shape.window_score_flops):
+        window_pairs = (
+            causal_pairs(new_tokens=new, past_tokens=past, window_tokens=shape.window_tokens)
+            * sequences
+            / chunks
+        )
     # every chunk reads the cache of the chunks before it again
     read_tokens = past / chunks + 0.5 * new * (chunks - 1.0) / chunks
     operators = run_pass(
@@ -163,8 +167,8 @@ def prefill(
         sequences=sequences,
         logit_rows=maximum(sequences / chunks, 1.0),
         kv_read_tokens=read_tokens,
-        pairs=pairs / chunks,
-        window_pairs=window_pairs / chunks,
+        pairs=pairs,
+        window_pairs=window_pairs,
         decode=False,
         unfused_attention=behaviour.unfused_prefill,
         attention_share=sparse_share(deployment.prefill_attention_share),
@@ -218,7 +222,8 @@ def decode_step(
     verified = deployment.verify_tokens
     tokens = sequences * verified
     pairs = tokens * kept * deployment.kv_read_share
-    window_pairs = tokens * minimum(kept, shape.window_tokens)
+    windowed = not is_zero(shape.window_score_flops)
+    window_pairs = tokens * minimum(kept, shape.window_tokens) if windowed else 0.0
     rows = sequences * minimum(shape.kv_heads / setup.tensor_parallel, 32.0)
     filled = minimum(maximum(rows / FULL_ATTENTION_ROWS, SMALLEST_SHARE), 1.0)
     parallel = where(behaviour.split_decode, 1.0, filled)
