@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kb.evidence_sources import source_url
@@ -28,7 +29,10 @@ MAX_EVIDENCE = 8
 def groups(assessments: Assessments) -> list[list[Assessment]]:
     """Accepted techniques of one mechanism with about the same gains, best-evidenced first in each group."""
     knowledge, found = assessments.knowledge, []
-    for members in knowledge.members.values():
+    named = {knowledge.mechanism(slug) for slug, item in assessments.items.items() if not item.refusals}
+    for mechanism, members in knowledge.members.items():
+        if mechanism not in named:
+            continue
         accepted = [assessments.items[slug] for slug in members if assessments.items[slug].accepted]
         leaders: list[list[Assessment]] = []
         for item in sorted(
@@ -155,6 +159,7 @@ def evidence_row(row: Mapping[str, Any]) -> Json:
     }
 
 
+@lru_cache(maxsize=4096)
 def _first_number(value: Any) -> float | None:
     digits = ""
     for character in str(value or ""):

@@ -21,6 +21,7 @@ from recommender.stack import Part
 POOL = 13
 # Codes that a budget, not the situation, imposes: such techniques may still be part of a plan for another budget.
 SOFT = frozenset({"needs-training"})
+PASSABLE = SOFT | {"no-gain", "does-not-fit"}  # what another part of the plan may put right, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,12 +115,11 @@ def parts_of(assessments: Assessments) -> list[Part]:
     knowledge, metric = assessments.knowledge, assessments.metric
     usable: list[Assessment] = []
     for item in assessments.items.values():
-        codes = {refusal.code for refusal in item.refusals}
         if (
-            not codes - SOFT - {"no-gain", "does-not-fit"}
-            and item.changes
-            and plannable(assessments, item)
+            item.changes
             and helps_somewhere(assessments, item)
+            and all(refusal.code in PASSABLE for refusal in item.refusals)
+            and plannable(assessments, item)
         ):
             usable.append(item)
     chosen: dict[tuple[str, str, int], Assessment] = {}
