@@ -186,13 +186,17 @@ def sound(text: str) -> str:
     >>> sound("a\\0b"), sound("a\\ud800b")
     ('a b', 'a\ufffdb')
     """
+    if text.isascii() and "\0" not in text:  # nearly all
+        return text
     return NOT_TEXT.sub(lambda match: " " if match[0] == "\0" else "\ufffd", text)
 
 
 def clean(text: Any) -> str:
     """Any scalar as one line of NFC text; "" for what is no scalar. A whole float is written without its point."""
+    if text is None:
+        return ""
     if isinstance(text, str):
-        return nfc(sound(text))
+        return nfc(sound(text)) if text else ""
     if isinstance(text, float) and not math.isfinite(text):
         return ""
     if isinstance(text, float) and text.is_integer():

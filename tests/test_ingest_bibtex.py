@@ -211,6 +211,7 @@ def test_bibtex_xdata_chains_and_is_no_work():
         ("@misc{a\n title={One}, year=2001}", ["One"]),
         ("@misc{a title={One}, year=2001}", ["One"]),
         ("@misc{smith (2020), title={One}}", ["One"]),
+        ("@misc{a, title={One}; year=2001}", ["One"]),
         ("@misc{o'neil \"x\" #1, title={One}}", ["One"]),
         ("@article{a, title={One}}, year=2001}\n@article{b, title={Two}}\n", ["One", "Two"]),
         ("@article{a, title={One},\n abstract={mail\n  @foo{x} inside\n}, year=2001}\n@misc{b,title={Two}}", ["One", "Two"]),

@@ -58,3 +58,9 @@ def test_large_streams_need_little_memory(joint):
     assert count == 20_000
     assert stream.sent > 9_000_000
     assert peak < (2_000_000 if joint == b"\n" else 60_000_000)
+
+
+def test_json_text_sequences():
+    """RFC 7464: a record separator in front of each value."""
+    text = b'\x1e{"type": "book", "title": "One"}\n\x1e{"type": "book", "title": "Two"}\n'
+    assert [item.title for item in open_source(io.BytesIO(text)).items] == ["One", "Two"]

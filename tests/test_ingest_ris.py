@@ -177,6 +177,16 @@ def test_ris_fields(lines, expected):
     assert {name: getattr(r, name) for name in expected} == expected and r.title == "T"
 
 
+def test_ris_an_id_before_its_type():
+    assert [
+        (r.key, r.title)
+        for r in ris("ID  - a\nTY  - JOUR\nTI  - One\nER  - \nID  - b\nTY  - JOUR\nTI  - Two\nER  - ")
+    ] == [
+        ("a", "One"),
+        ("b", "Two"),
+    ]
+
+
 def test_ris_thesis():
     (r,) = ris("TY  - THES\nTI  - T\nPB  - MIT\nER  - ")
     assert (r.venue, r.publisher) == ("MIT", "MIT")

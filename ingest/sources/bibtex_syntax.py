@@ -22,7 +22,7 @@ KEY = {
 # Without a comma behind it a key is one word, and a field follows.
 KEY_WITHOUT_COMMA = re.compile(r"\s*([^\s,={}\"]+)(?=\s+[A-Za-z][\w:.+/-]*\s*=)")
 SPACE = re.compile(r"(?:\s+|%[^\n]*)*")
-SPACE_OR_COMMA = re.compile(r"(?:[\s,]+|%[^\n]*)*")
+SPACE_OR_COMMA = re.compile(r"(?:[\s,;]+|%[^\n]*)*")
 # Fields behind the brace that should have been the last: one brace too many inside.
 GOES_ON = re.compile(r"\s*,\s*[A-Za-z][\w:.+/-]*\s*=\s*[{\"\d]")
 TYPES = frozenset(

@@ -134,7 +134,7 @@ def open_lines(lines: Iterable[str]) -> Opened:
             break
     start = "".join(head)
     everything = chain(head, iterator)
-    stripped = start.lstrip("\ufeff \t\r\n")
+    stripped = start.lstrip("\ufeff \t\r\n\x1e")  # \x1e begins a value in JSON text sequences
     if not stripped:
         raise UnreadableSource("there is nothing to read", hint=f"give {READABLE}")
     if (

@@ -201,9 +201,11 @@ def entries(lines: Iterable[str]) -> Iterator[Entry]:
         tag, value = found[0], clean(found[1])
         if tag == "TY":
             loose = TAG.match(line) is None
-            if entry is not None:
+            # An ID that comes before its TY belongs to it.
+            early = entry.values if entry and not entry.all("TY", *TITLE_TAGS) else []
+            if entry is not None and not early:
                 yield entry
-            entry = Entry(number, [(tag, value)])
+            entry = Entry(number, [(tag, value), *early])
         elif tag == "ER":
             if entry is not None:
                 yield entry
