@@ -51,7 +51,7 @@ def kind_of(reference: Reference, tail: str = "", url: str | None = None) -> str
     if FORGE_AS_VENUE.match(venue):  # "GitHub repository", as if it were a journal
         venue = ""
     in_blog = BLOG.search(venue) is not None
-    if in_blog and not (reference.volume and reference.pages):
+    if in_blog and not (reference.volume and (reference.pages or reference.issue)):
         return "website"
     if (
         (PUBLISHER.match(tail) or AFTER_PLACE.search(tail))

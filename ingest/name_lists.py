@@ -11,6 +11,7 @@ from ingest.names import (
     Names,
     is_organisation,
     name,
+    parts,
     split_capital_families,
     split_family_first,
     split_given_first,
@@ -21,6 +22,9 @@ from ingest.names import (
 
 AND = re.compile(r"\s+(?:and|&)\s")
 COMPANY = re.compile(r"[A-Z]\w+ AI\.?$")  # "Meta AI", "Mistral AI", alone in the place of the authors
+DOTTED_INITIALS = re.compile(
+    r"((?:[a-z]+ )*[^\W\d_]{2}[^\s.]*) ((?:[^\W\d_a-z]\.[\s-]?)*[^\W\d_a-z]\.?)$"
+)  # "LeCun Y."
 CAPITAL_FAMILY = re.compile(r"[A-ZÀ-Þ][A-ZÀ-Þ’' -]+, [A-ZÀ-Þ](?:[a-zà-ÿ]+|\. [A-ZÀ-Þ][a-zà-ÿ]+)")
 CAMEL_NAME = re.compile(r"^(?:Le|De|Di|Du|La|Mc|Mac|Van|Fitz|O[’'])[A-Z][a-z]+$")  # LeCun, DeVito, McAuley
 
@@ -36,6 +40,9 @@ def read_names(text: str, run_together: bool = False) -> Names:
         return Names((), et_al)
     if len(chunks) == 1 and COMPANY.match(chunks[0]):
         return Names((name(chunks[0].rstrip(".")),), et_al)
+    if len(chunks) > 1 and all(DOTTED_INITIALS.match(chunk) for chunk in chunks[:3]):
+        pairs = [DOTTED_INITIALS.match(chunk) or (chunk, chunk, "") for chunk in parts(listed)]
+        return Names(tuple(name(pair[1], pair[2]) for pair in pairs), et_al)
     if len(chunks) > 1 and CAPITAL_FAMILY.match(text):
         return split_capital_families(text)
     if len(chunks) > 1 and IS_INITIALS.match(AND.split(chunks[1])[0].strip()):

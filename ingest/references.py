@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from ingest.identifiers import ARXIV, arxiv_id, doi, find_arxiv, find_urls
@@ -93,11 +94,9 @@ class Reference:
     def as_json(self) -> dict[str, Any]:
         """The fields that say something, for `Record.fields`; always in the same order."""
         data: dict[str, Any] = {}
-        for key in NAMES:
-            value = getattr(self, key)
-            if value is None or value == "" or value is False or value == ():
-                continue
-            data[key] = list(value) if type(value) is tuple else value
+        for key, value in zip(NAMES, VALUES(self), strict=True):
+            if value or (value == 0 and value is not False):
+                data[key] = list(value) if type(value) is tuple else value
         if self.authors_certain:
             del data["authors_certain"]
         else:
@@ -106,6 +105,7 @@ class Reference:
 
 
 NAMES = tuple(field.name for field in fields(Reference))
+VALUES = attrgetter(*NAMES)
 FIELDS = frozenset(NAMES)
 
 

@@ -39,7 +39,7 @@ STARTS_WITH_INITIAL = re.compile(r"(?:and |& )?[^\W\d_]\.")
 JOINING = frozenset(["and", "amd", "und", "et", "al", "others"])
 FAMILY_FIRST = r"['’]?[^\W\d_][^,.;:\d]{0,40},\s+(?:(?!(?:Mr|Dr|No|Vs|pp)\.)[^\W\d_]{1,2}\.[\s-]?)+(?:,?\s*(?:Jr\.|Sr\.|I{2,3}\b|IV\b))?"
 FAMILY_FIRST_LIST = re.compile(
-    rf"{FAMILY_FIRST}(?:(?:,\s*|\s*)(?:(?:and|&)\s+)?{FAMILY_FIRST})*(?:,?\s*et al\.?,?\s+)?"
+    rf"{FAMILY_FIRST}(?:(?:[,;]\s*|\s*)(?:(?:and|&)\s+)?{FAMILY_FIRST})*(?:,?\s*et al\.?,?\s+)?"
 )
 YEAR_BEFORE_QUOTE = re.compile(rf"[.,\s]\(?({YEAR})[a-z]?\)?$")
 # Words that follow a quoted title; any other lower-case word shows that the quotation was part of the title.
@@ -60,6 +60,7 @@ COMMA_TITLE_TAIL = re.compile(
 ORGANISATION_AND_COLON = re.compile(r"^(?P<authors>[^\W\d_][\w-]*(?: [\w-]+){0,4}):\s+(?=\S)")
 YEAR_ENDS = re.compile(rf"\({YEAR}\)\.?(?:\s+(?:https?:|doi)\S*)?\s*$")
 LNCS = re.compile(r"^(?P<authors>[^:“\"?]{3,2000}?(?:[^\W\d_]\.|et al\.?)):\s+(?=\S)")
+SINGLE_QUOTED = re.compile(r"[‘'](?P<title>[^\s‘'].{6,400}?)[’'][,.]\s+")
 PAGES_BEHIND = re.compile(r"pp?\.\s*\d")
 SENTENCE_BEFORE = re.compile(r"[^\W\d_]{2,}\.\s")
 ONLY_PAGES = re.compile(r"[a-z]?\d[\d:–-]*\.?\s*(?:(?:doi|https?)\b\S*.*)?$", re.IGNORECASE)
@@ -221,7 +222,8 @@ def split_author_year(text: str) -> tuple[Names, str, str, int | None]:
     if match is None:
         cut = text.split("(")[0] if text.count("(") and re.search(r"\(\d{0,4}$", text) else text
         return read_names(cut.strip(" .")), "", "", None
-    title, tail = split_title(text[match.end() :])
+    quoted = SINGLE_QUOTED.match(text, match.end())  # Harvard: "Chen, M. (2021) ‘Title’, Journal, 12(3)"
+    title, tail = (quoted["title"], text[quoted.end() :]) if quoted else split_title(text[match.end() :])
     return (
         read_names(text[: match.start()].strip(" ,")),
         title,
@@ -291,6 +293,8 @@ def split_plain(text: str) -> tuple[Names, str, str, int | None]:
             and begins
             and not (vancouver and before[-2:-1] != ".")
         )
+        if len(last) == 1 and ".," in before and STARTS_WITH_INITIAL.match(text, match.end()):
+            continue  # "LeCun Y., Hinton G. E. Title"
         if initial and not (vancouver and VANCOUVER.match(before.split(",")[-1].strip())):
             continue
         title, tail = split_title(text[match.end() :])

@@ -95,7 +95,8 @@ MONTH_AT_END = re.compile(
 )
 EARLIEST, LATEST = 1650, datetime.date.today().year + 1
 NOT_YEARS = re.compile(
-    r"\b10\.\d{4,9}/\S+|\b(?:vol\.|volume|no\.)\s*\d+|\barxiv[\s:.]*\S+(?:\s+\d{4}\.\d{4,5})?", re.IGNORECASE
+    r"\b10\.\d{4,9}/\S+|\b(?:vol\.|volume|no\.)\s*\d+|\barxiv[\s:.]*(?!(?:19|20)\d\d\b(?!\.\d))\S+(?:\s+\d{4}\.\d{4,5})?",
+    re.IGNORECASE,
 )
 ABBREVIATED = re.compile(
     r"\b(?:Proc|Commun|Trans|J|Conf|Symp|Int|Syst|Comput|Princ|Mach|Learn|Intell|Adv|Inf|Process|Lett|Rev|Sci|Eng|"

@@ -180,6 +180,10 @@ def test_a_name_before_a_colon_is_no_author_where_only_an_address_follows(text):
         ("Le, Q. V., R. T. McCoy, and Y. Ma. Deep Things. MIT Press, 2006.", ["Le", "McCoy", "Ma"]),
         ("van der Berg, J., and L. van Beethoven. Deep Things: A Study. 2017. Stanford University, PhD thesis.", ["van der Berg", "van Beethoven"]),
         ("JOUPPI, Norman P. and PATTERSON, David, 2019. Deep things. Neural Computation. 2019. Vol. 9, no. 8, p. 1–9.", ["JOUPPI", "PATTERSON"]),
+        ("Ramesh, A.; Pavlov, M.; Goh, G. Deep things. J. Mach. Learn. Res. 2022, 23, 1–40.", ["Ramesh", "Pavlov", "Goh"]),
+        ("Chen, M. and Ma, Y. (2021) ‘Deep things’, Journal of Things, 12(3), pp. 1–9.", ["Chen", "Ma"]),
+        ("Chen, M. et al. (2021) 'Deep things', arXiv preprint arXiv:2107.03374.", ["Chen"]),
+        ("LeCun Y., Bengio Y., Hinton G. E. Deep things. Nature, 521:436–444, 2015.", ["LeCun", "Bengio", "Hinton"]),
         ("Kaiser Ł, Şahin Ö. Deep things. Neural Computation. 2023;66(4):44–51.", ["Kaiser", "Şahin"]),
         ("Lin J, Tang J, Han S. Transformers. 2019. Accessed March 11, 2024. https://example.org/x", ["Lin", "Tang", "Han"]),
     ],
@@ -245,6 +249,7 @@ def test_venues_without_volume_month_and_address(text, venue):
     ("text", "author", "kind"),
     [
         ("OpenAI. GPT-4 technical report, 2023.", "OpenAI", "paper"),
+        ("Radford, A. (2019). Deep things. OpenAI blog, 1(8), 9.", "Radford", "paper"),
         ("Meta AI. Introducing Meta Llama 3. April 2024. URL https://ai.meta.com/blog/meta-llama-3/.", "Meta AI", "website"),
         ("Hugging Face. 2023. Text Generation Inference. https://github.com/huggingface/text-generation-inference", "Hugging Face", "software"),
     ],
@@ -252,3 +257,13 @@ def test_venues_without_volume_month_and_address(text, venue):
 def test_companies_of_two_words_and_their_reports(text, author, kind):
     found = parse_reference(text)
     assert ([one["family"] for one in found.authors], found.kind) == ([author], kind)
+
+
+def test_a_year_between_the_word_arxiv_and_its_number():
+    found = parse_reference("Ramesh, A.; Goh, G. Deep things. arXiv 2021, arXiv:2102.12092.")
+    assert (found.title, found.year, found.arxiv_id, found.venue) == (
+        "Deep things",
+        2021,
+        "2102.12092",
+        "arXiv",
+    )
