@@ -72,11 +72,14 @@ class Resolved(Generic[Spec]):
 
 def compact(text: str, *, vendors: bool = False) -> str:
     """Letters and digits only, lower case, vendor words dropped: `NVIDIA GeForce RTX 3090` → `rtx3090`."""
-    whole = re.sub(r"[^a-z0-9.+#]", "", text.lower())
+    lowered = text.lower()
     if vendors:
-        return whole
-    plain = VENDOR_WORDS.sub(" ", re.sub(r"[\s_\-/(),]+", " ", text.lower()))
-    return re.sub(r"[^a-z0-9.+#]", "", plain) or whole
+        return OTHER_SIGNS.sub("", lowered)
+    plain = VENDOR_WORDS.sub(" ", SEPARATORS.sub(" ", lowered))
+    return OTHER_SIGNS.sub("", plain) or OTHER_SIGNS.sub("", lowered)
+
+
+SEPARATORS, OTHER_SIGNS = re.compile(r"[\s_\-/(),]+"), re.compile(r"[^a-z0-9.+#]+")
 
 
 @lru_cache(maxsize=4096)
