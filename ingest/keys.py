@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from ingest.identifiers import arxiv_id, doi_key, url_key
@@ -17,8 +16,6 @@ SHORT_TITLE = 16  # letters; below, a title says little without its author ("Int
 COMPARED_AUTHORS = 10
 EDITION = {"second": "2", "third": "3", "fourth": "4", "fifth": "5", "revised": "r"}
 NOT_IDENTITY = frozenset(("number", "key", "notes", "links", "truncated", "date", "abstract"))
-
-family_of = lru_cache(maxsize=16384)(family_key)  # a store has far fewer family names than authors
 
 Key = tuple[str, str]  # scheme and value, as stored in the Identifier table
 
@@ -61,7 +58,7 @@ def keys_of(reference: Reference) -> Keys:
     if page.startswith("openreview.net/forum?id="):
         strong.append(("url", page))
         page, web = "", False
-    families = tuple([family_of(author["family"]) for author in reference.authors[:COMPARED_AUTHORS]])
+    families = tuple([family_key(author["family"]) for author in reference.authors[:COMPARED_AUTHORS]])
     author = families[0] if families else ""
     title = "" if reference.title_truncated else title_key(reference.title)
     if title and len(title) < SHORT_TITLE:

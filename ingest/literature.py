@@ -20,7 +20,7 @@ from ingest.decisions import Decisions, load_decisions
 from ingest.matching import NewRecord, count_surveys, prepare, resolve_batch, store_records
 from ingest.proposals import propose
 from ingest.references import Reference
-from ingest.tables import Ids, insert_rows, rows_in, tune
+from ingest.tables import Ids, insert_rows, rows_in
 from kb.models import PACKAGED, USER
 
 if TYPE_CHECKING:
@@ -95,7 +95,6 @@ def ingest_records(
     """
     report = Report()
     connection = session.connection()
-    tune(connection)
     source_id, slug = source_row(connection, source, subject, origin)
     importer = Importer(source_id, slug, source, origin, load_decisions(connection), proposals)
     if subject is not None:

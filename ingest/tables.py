@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
 IN_LIST = 500  # values per IN list where the database has no json_each
-CACHE_KIB = 128 * 1024
 LOCK = 0x6B62  # Postgres: one importer at a time hands out row ids
 TABLES = {
     "source": tables.Source,
@@ -132,12 +131,6 @@ def json_columns(table: Table, names: Sequence[str], rows: Sequence[dict[str, An
         else map(itemgetter(name), rows)
         for name in names
     ]
-
-
-def tune(connection: Connection) -> None:
-    """A page cache that holds the upper index levels of a large store; the default of 2 MB does not."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 
 def known_signatures(connection: Connection, signatures: Iterable[str]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ingest.identifiers import url_key
-from ingest.keys import family_of
+from ingest.names import family_key
 from ingest.references import Reference
 from kb.text import fold, plain_title, title_key
 
@@ -96,7 +96,7 @@ def work_fields(statements: Sequence[tuple[int, Reference]]) -> dict[str, Any]:
         "authors": authors,
         "first_author": authors[0]["family"] if authors else "",
         "authors_truncated": bool(who and (who.et_al or (who.truncated and not who.year))),
-        "authors_key": "+".join(family_of(author["family"]) for author in authors[:3])
+        "authors_key": "+".join(family_key(author["family"]) for author in authors[:3])
         if len(authors) > 1
         else "",
         "year": min((one.year for one in references if one.year), default=None),
@@ -137,7 +137,7 @@ def author_fields(who: Reference | None) -> dict[str, Any]:
         "authors": authors,
         "first_author": authors[0]["family"] if authors else "",
         "authors_truncated": bool(who and (who.et_al or (who.truncated and not who.year))),
-        "authors_key": "+".join(family_of(author["family"]) for author in authors[:3])
+        "authors_key": "+".join(family_key(author["family"]) for author in authors[:3])
         if len(authors) > 1
         else "",
     }
