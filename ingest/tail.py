@@ -34,6 +34,10 @@ VENUE_WITH_VOLUME = re.compile(
     r"[A-Z][^?!:]{2,80}?,?\s\d{1,4}(?:\s?\(\d|,\s*\d|:\s?\d|,?\s*pp?\.|\.\d+\s\()|[A-Z][^?!:.]{2,80}\.\s(?:19|20)\d\d;\s?\d"
 )
 LOWERCASE_VENUE = re.compile(r"(?:ar[Xx]iv|in:?\s+[A-Z\d]|https?:|www\.|doi\b|url\b|pp\.|pages\s|vol\.)")
+TWO_CAPITALS = re.compile(r"[A-Z][a-z]+ [A-Z][a-z]+")
+SMALL_WORD = re.compile(
+    r"\s[a-z]{5,}\s"
+)  # in a title written in small letters "U.S. power grid" would be small, too
 DOTTED = re.compile(r"(?:[A-Z]\.)+[A-Z]")
 ABBREVIATIONS = frozenset(
     [
@@ -194,7 +198,13 @@ def title_and_rest(text: str) -> tuple[str, str]:
             continue
         if after[:1].islower() and not LOWERCASE_VENUE.match(after):
             continue
-        if DOTTED.fullmatch(last) and ". " in after and not (VENUE.match(after) or has_volume(after)):
+        if (
+            DOTTED.fullmatch(last)
+            and TWO_CAPITALS.match(after)
+            and not SMALL_WORD.search(before)
+            and ". " in after
+            and not (VENUE.match(after) or has_volume(after))
+        ):
             continue  # "… of the U.S. Power Grid. TR-9. University"
         if len(last) == 1 and last.isupper() and not VENUE.match(after):
             continue

@@ -63,6 +63,7 @@ def test_a_quotation_that_opens_a_title_does_not_close_it(text, title):
         ("Tri Dao. Footprints of A100s, etc. Preprint at http://arxiv.org/abs/2402.17764 (2016).", "Footprints of A100s, etc"),
         ("Dao, T. Carbon of the U.S. Power Grid. TR-9. University of Toronto, 2024.", "Carbon of the U.S. Power Grid"),
         ("Dao, T. Learning in the U.S. Neural Computation, 9(8):1735–1780, 2024. doi: 10.1/x.", "Learning in the U.S"),
+        ("Dao, T. (2020). The law of the E.U. 2023 Conference on Law (CL), 1–6. https://doi.org/10.1109/x", "The law of the E.U"),
         ("Lin, J., et al. What Does It Tell Us?. 2023. Stanford University, PhD thesis.", "What Does It Tell Us?"),
         ("Tri Dao. Footprints of A100s, etc. In NeurIPS 2023 Workshop on Carbon, 2023.", "Footprints of A100s, etc"),
     ],
