@@ -231,17 +231,16 @@ def skip_space(text: str, position: int, pattern: re.Pattern[str] = SPACE_OR_COM
     return match.end() if match else position
 
 
+BRACE = re.compile(r"(?<!\\)[{}]")
+
+
 def skip_group(text: str, position: int) -> int:
     """Behind the brace that closes the one at `position`."""
     depth = 0
-    for index in range(position, len(text)):
-        character = text[index]
-        if character == "{" and text[index - 1] != "\\":
-            depth += 1
-        elif character == "}" and text[index - 1] != "\\":
-            depth -= 1
-            if depth == 0:
-                return index + 1
+    for match in BRACE.finditer(text, position):
+        depth += 1 if match[0] == "{" else -1
+        if depth == 0:
+            return match.end()
     raise Unreadable("a brace is not closed")
 
 
