@@ -257,3 +257,14 @@ def test_every_field_of_a_deployment_acts(name: str) -> None:
     after = run(model, device, "vllm", work, **{**needs, name: CHANGES[name]}).as_dict()
     keys = ("ttft_ms", "tpot_ms", "throughput_tok_s", "memory_bytes", "max_batch")
     assert [before[key] for key in keys] != [after[key] for key in keys]
+
+
+def test_stages_of_a_static_engine_overlap_whatever_is_priced_beside():
+    model, device = find_model("llama-2-70b").spec, find_hardware("a100-80gb-sxm").spec
+    engine, load = find_engine("megatron").spec, Workload(batch=1, input_tokens=8000, output_tokens=16)
+    split = {"devices": 4, "tensor_parallel": 1, "pipeline_parallel": 4}
+    alone = estimate(model, device, load, Deployment(**split), engine)
+    beside = Deployment(**split, continuous_batching=np.array([False, True]))
+    together = estimate(model, device, load, beside, engine)
+    assert together.ttft_s[0] == pytest.approx(alone.ttft_s, rel=1e-12)
+    assert together.ttft_s[0] < together.ttft_s[1]
