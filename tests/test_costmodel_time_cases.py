@@ -303,6 +303,7 @@ def test_kernels_for_narrow_weights_keep_reading_fast_up_to_sixteen_rows(rows, r
     gain = layers_s("fp16") / layers_s("w4a16-awq-g128")
     assert reported / 1.25 < gain < reported * 1.25
 
+
 # ---------------------------------------------------------------- one more request
 
 

@@ -350,3 +350,11 @@ def test_first_view_needs_four_requests_and_sixty_kilobytes(web):
         assert "immutable" in answer.headers["cache-control"]
         total += int(answer.headers["content-length"])
     assert total <= 60_000
+
+
+@pytest.mark.parametrize(
+    "ident", ["x=r", "card: memory_gb=nan", "rtx-3090 + epyc-9654", "4 x h100", "no-such-device"]
+)
+def test_what_is_no_devices_name_is_not_found(web, ident):
+    found = web.get(f"/api/v1/hardware/{ident}")
+    assert found.status_code == 404 and set(found.json()["error"]) == {"code", "message", "hint", "field"}

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import StringConstraints
 
 from costmodel.catalogue import all_engines, all_hardware, all_models, find_engine, find_hardware, find_model
-from costmodel.errors import UnknownName
+from costmodel.errors import CostModelError, UnknownName
 from kb import search as kb_search
 from kb import store, store_web
 from kb.errors import InvalidQuery
@@ -267,11 +267,14 @@ def one_spec(kind: str, find: Any, ident: str) -> Response:
     try:
         check_names({kind: ident})
         found = find(ident)
-    except UnknownName as error:
+    except (
+        CostModelError
+    ) as error:  # also constants in one line that are none, or several devices: no record's name
+        near = error.suggestions if isinstance(error, UnknownName) else ()
         raise Missing(
             kind,
             ident,
-            [(slug, record_path(folder, slug)) for slug in error.suggestions],
+            [(slug, record_path(folder, slug)) for slug in near],
             hint=f"see /api/v1/{folder}",
         ) from None
     return JSONResponse(plain({**store.spec_item(found.spec), "alternatives": list(found.alternatives)}))
