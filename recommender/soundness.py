@@ -125,7 +125,10 @@ def bound_faults(assessments: Assessments) -> list[str]:
     # Replacing a format with a slow kernel may gain more than its bytes: the bound is that of 16-bit weights.
     wide = assessments.situation.base["weight_format"] in ("fp16", "bf16")
     # Replacing a draft may gain what that draft cost: the bound is that of decoding without any.
-    drafts = assessments.situation.base["tokens_per_step"] > 1
+    base = assessments.situation.base
+    drafts = (
+        base["tokens_per_step"] > 1 or base.get("verify_tokens", 1) > 1
+    )  # in vain, where nothing is accepted
     for slug, item in assessments.items.items():
         changes, gain = item.changes, item.gain
         if not changes:
