@@ -63,7 +63,7 @@ class Recommendation:
         return _plain(self)
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Rejection:
     """Why one technique is not recommended.
 

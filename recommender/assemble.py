@@ -33,7 +33,9 @@ def groups(assessments: Assessments) -> list[list[Assessment]]:
     for mechanism, members in knowledge.members.items():
         if mechanism not in named:
             continue
-        accepted = [assessments.items[slug] for slug in members if assessments.items[slug].accepted]
+        accepted = [
+            item for slug in members if (item := assessments.items.get(slug)) is not None and item.accepted
+        ]
         leaders: list[list[Assessment]] = []
         for item in sorted(
             accepted, key=lambda item: (readiness_of(item, assessments), *knowledge.evidence_rank(item.slug))

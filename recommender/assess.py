@@ -16,22 +16,12 @@ from recommender.effects import Fields
 from recommender.engines import able
 from recommender.grounds import Grounds
 from recommender.knowledge import Knowledge
+from recommender.own_changes import NOTHING, Alone
 from recommender.pricing import Priced, price
 from recommender.refusals import Refusal
 from recommender.situation import Situation, model_traits
 from taxonomy.model import Technique
 
-# Share of a predicted change (in logarithms) that is uncertain, by what the change rests on. Chosen so that 80 %
-# intervals hold about that share of the reported figures of the backtest (docs/backtest.md).
-SPREADS: tuple[tuple[frozenset[str], float], ...] = (
-    (
-        frozenset({"prompt_kept", "hot_weight_share", "host_compute", "weight_density", "weight_read_share"}),
-        0.35,
-    ),
-    (frozenset({"cascade_share", "layers_executed", "output_kept"}), 0.35),
-    (frozenset({"attention_kernel", "fused_operators", "cuda_graphs", "continuous_batching"}), 0.30),
-)
-DEFAULT_SPREAD = 0.25  # below all of them
 # A technique with measured end-to-end figures behind it is surer than one without.
 MEASURED, WELL_MEASURED, UNMEASURED = 1.0, 0.8, 1.3
 WELL_MEASURED_FIGURES = 3
@@ -61,7 +51,7 @@ class Assessment:
         return self.technique.slug
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Assessments:
     """The whole catalogue in one situation."""
 
@@ -72,7 +62,8 @@ class Assessments:
     ways: list[feasibility.Change]  # to make it fit; none where it does
     ways_priced: Priced
     in_place: frozenset[str]  # techniques and mechanisms in use, by the user's word or built into the engine
-    items: dict[str, Assessment] = field(default_factory=dict)
+    items: dict[str, Assessment] = field(default_factory=dict)  # techniques with effects
+    unfit: Unfit | None = None
     adapted: Mapping[str, Technique] = field(
         default_factory=dict
     )  # techniques that ask for less of this model
@@ -80,6 +71,16 @@ class Assessments:
     @property
     def baseline_fits(self) -> bool:
         return bool(self.priced.fits[0])
+
+    def of(self, slug: str) -> Assessment:
+        """One technique's, with or without effects."""
+        found = self.items.get(slug)
+        return inert(self.knowledge.techniques[slug], self.baseline_unfit) if found is None else found
+
+    @property
+    def baseline_unfit(self) -> Refusal | None:
+        """Why what is there now does not fit."""
+        return self.unfit.of(0) if self.unfit is not None else None
 
     def technique(self, slug: str) -> Technique:
         """A technique as it is for this model."""
@@ -117,14 +118,6 @@ class Assessments:
         return "" if rank.is_gain(value, spread) else "no-gain"
 
 
-def spread_of(changes: Mapping[str, Any]) -> float:
-    """How uncertain the gain of these changes is, as a share of its logarithm."""
-    for names, spread in SPREADS:  # largest first
-        if not names.isdisjoint(changes):
-            return spread
-    return DEFAULT_SPREAD
-
-
 def trust(slug: str, knowledge: Knowledge) -> float:
     """By how much the reported figures of a technique narrow or widen its interval."""
     figures = knowledge.scored_figures.get(slug, 0)
@@ -132,7 +125,7 @@ def trust(slug: str, knowledge: Knowledge) -> float:
 
 
 def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
-    """Price every technique alone in one call and collect what speaks against each."""
+    """Price every technique with effects alone in one call and collect what speaks against each."""
     baseline = feasibility.baseline_memory(situation)
     techniques = knowledge.on_engine(situation.engine.slug)
     sized = {} if bool(baseline.fits) else for_model.narrowed(techniques, situation, knowledge)
@@ -145,7 +138,6 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     # Techniques with the same changes share one element, so its gains are worked out once.
     values = [rank.numbers(column) for column in columns.values()]
     gains = [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
-    spreads = [spread_of(change) for change in asked.candidates]
     in_place = names_in_place(situation, knowledge, asked.present)
     found = Assessments(
         situation=situation,
@@ -155,9 +147,9 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         ways=ways,
         ways_priced=ways_priced,
         in_place=in_place,
-        adapted=sized | for_model.adapted(asked.changes, situation.model, techniques, knowledge),
+        adapted=sized | for_model.adapted(asked.alone, situation.model, techniques, knowledge),
     )
-    judge(found, asked, techniques, gains, spreads)
+    judge(found, asked, techniques, gains)
     return found
 
 
@@ -182,7 +174,8 @@ class Asked:
     """What every technique would change here; those that change the same share one candidate."""
 
     candidates: list[Fields] = field(default_factory=lambda: [{}])
-    changes: dict[str, Fields] = field(default_factory=dict)
+    spreads: list[float] = field(default_factory=lambda: [rank.DEFAULT_SPREAD])
+    alone: dict[str, Alone] = field(default_factory=dict)
     index: dict[str, int] = field(default_factory=dict)  # technique → its candidate; 0 changes nothing
     present: list[str] = field(default_factory=list)  # techniques that the deployment covers already
 
@@ -202,7 +195,7 @@ def ask(
     for slug in knowledge.active:
         alone = kept.get(slug)
         if not traits.issuperset(knowledge.demands[slug]):
-            alone = own_changes.NOTHING
+            alone = NOTHING
         elif alone is None or slug in sized:
             technique = techniques[slug]
             host = host_overrides(technique, baseline) if technique.requires.host_link else {}
@@ -216,7 +209,8 @@ def ask(
         if place is None:
             place = where[alone.key] = len(found.candidates)
             found.candidates.append(alone.changes)
-        found.changes[slug], found.index[slug] = alone.changes, place
+            found.spreads.append(alone.spread)
+        found.alone[slug], found.index[slug] = alone, place
         if alone.in_place:
             found.present.append(slug)
     return found
@@ -227,47 +221,42 @@ def judge(
     asked: Asked,
     techniques: Mapping[str, Technique],
     gains: Sequence[Mapping[str, float | None]],
-    spreads: Sequence[float],
 ) -> None:
-    """Fill in what speaks against each technique."""
-    situation, knowledge = found.situation, found.knowledge
+    """Fill in what speaks against each technique that has effects."""
+    situation, knowledge, adapted = found.situation, found.knowledge, found.adapted
     grounds = Grounds(situation, knowledge, found.in_place)
-    outcomes = [found.outcome(i, gains[i], spreads[i]) for i in range(len(asked.candidates))]
+    outcomes = [found.outcome(i, gain, asked.spreads[i]) for i, gain in enumerate(gains)]
     fits = found.priced.listed("fits")
-    unfit = Unfit(found, outcomes)
+    unfit = found.unfit = Unfit(found, outcomes)
     filtered = situation.question.bottleneck or situation.question.level
-    told: dict[int, str] = {}  # one sentence for all techniques that change the same
-    for slug, technique in techniques.items():
-        if not technique.effects:
-            found.items[slug] = inert(technique, knowledge, unfit.of(0))
-            continue
-        i, technique = asked.index[slug], found.adapted.get(slug, technique)
-        changes, outcome = asked.changes[slug], outcomes[i]
-        against = rules.refusals(
-            technique, changes, grounds, unfit=unfit.of(i), adapted=slug in found.adapted
-        )
-        if outcome == "no-gain":
-            if not against and is_layout_in_use(changes, gains[i]):
-                against.append(rules.layout_in_use(situation))
+    told: dict[int, Refusal] = {}  # one sentence for all techniques that change the same
+    for slug, i in asked.index.items():
+        technique, alone = adapted.get(slug) or techniques[slug], asked.alone[slug]
+        against = rules.ruled_out(technique, alone, grounds)
+        if not against:
+            against = rules.refusals(technique, alone, grounds, unfit=unfit.of(i), is_adapted=slug in adapted)
+        if outcomes[i] == "no-gain":
+            if not against and is_layout_in_use(alone.changes, gains[i]):
+                against = (rules.layout_in_use(situation),)
             if not against:
                 base = rules.missing_base(technique, knowledge, found.in_place)
-                against += [base] if base else []
+                against = (base,) if base else ()
             if against:  # a refusal with a higher code is told: the sentence would not be read
-                against.append(SILENT)
+                against = (*against, SILENT)
             else:
                 if i not in told:
-                    told[i] = explain_no_gain(found, i, gains[i])
-                against.append(Refusal(outcome, told[i]))
+                    told[i] = Refusal("no-gain", explain_no_gain(found, i, gains[i]))
+                against = (told[i],)
         if filtered and not against:
-            against = rules.filter_refusals(technique, situation)
+            against = tuple(rules.filter_refusals(technique, situation))
         found.items[slug] = Assessment(
             technique=technique,
-            changes=changes,
+            changes=alone.changes,
             index=i,
             fits=fits[i],
             gain=gains[i],
-            spread=spreads[i] * trust(slug, knowledge),
-            refusals=tuple(against),
+            spread=alone.spread * trust(slug, knowledge),
+            refusals=against,
         )
 
 
@@ -310,29 +299,17 @@ class Unfit:
 UNFIT = "does-not-fit"
 
 
-def inert(technique: Technique, knowledge: Knowledge, unfit: Refusal | None) -> Assessment:
-    """A technique without effects: where the baseline fits, the same in every situation and therefore kept."""
-    usual: Assessment | None = knowledge.standing.get(technique.slug)
-    if usual is None:
-        usual = knowledge.standing[technique.slug] = Assessment(
-            technique=technique,
-            changes={},
-            index=0,
-            fits=True,
-            gain=NOTHING_GAINED,
-            spread=DEFAULT_SPREAD,
-            refusals=(refusals.inert_refusal(technique),),
-        )
-    if unfit is None:
-        return usual
+def inert(technique: Technique, unfit: Refusal | None) -> Assessment:
+    """A technique without effects: it neither helps nor hurts."""
+    usual = refusals.inert_refusal(technique)
     return Assessment(
         technique=technique,
-        changes=usual.changes,
+        changes={},
         index=0,
-        fits=False,
+        fits=unfit is None,
         gain=NOTHING_GAINED,
-        spread=DEFAULT_SPREAD,
-        refusals=(unfit, *usual.refusals),
+        spread=rank.DEFAULT_SPREAD,
+        refusals=(usual,) if unfit is None else (unfit, usual),
     )
 
 

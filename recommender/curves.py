@@ -11,7 +11,7 @@ import numpy as np
 
 from recommender import breakeven, effects, rank
 from recommender.answer import Json, plain
-from recommender.assess import Assessments, assess, spread_of
+from recommender.assess import Assessments, assess
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.pricing import price
@@ -60,7 +60,7 @@ def gain_curves(
     values = priced.metrics[metric].reshape(2, width)
     gain = rank.ratio(values[1], values[0]) if metric == "throughput" else rank.ratio(values[0], values[1])
     fits = priced.fits.reshape(2, width)
-    spread = 0.0 if metric in ("memory", "max_batch") else spread_of(changes)
+    spread = 0.0 if metric in ("memory", "max_batch") else rank.spread_of(changes)
     split = len(batches)
 
     def points(places: Any, start: int, most: float) -> list[Json]:

@@ -12,8 +12,8 @@ import numpy as np
 from costmodel.formats import Format, find_format
 from costmodel.memory import memory
 from costmodel.specs import Deployment, Model
-from recommender.effects import Fields
 from recommender.knowledge import Knowledge
+from recommender.own_changes import Alone
 from recommender.situation import Situation
 from taxonomy.model import Checkpoint, EngineSupport, Lossless, Technique, Training
 
@@ -49,7 +49,7 @@ def checkpoint_of(technique: Technique, model: Model) -> Checkpoint | None:
 
 
 def adapted(
-    changes: Mapping[str, Fields], model: Model, techniques: Mapping[str, Technique], knowledge: Knowledge
+    changes: Mapping[str, Alone], model: Model, techniques: Mapping[str, Technique], knowledge: Knowledge
 ) -> dict[str, Technique]:
     """Slug → the technique as it is for this model, for those that ask for less than their file says."""
     native = native_format(model)
@@ -61,7 +61,7 @@ def adapted(
             found[slug] = replace(
                 technique, training=Training.NONE, engines=naming(technique.engines, published.name)
             )
-        elif is_published(changes[slug], native) and only_formats(technique):
+        elif is_published(changes[slug].changes, native) and only_formats(technique):
             found[slug] = replace(technique, training=Training.NONE, lossless=Lossless.YES)
     return found
 

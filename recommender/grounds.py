@@ -26,8 +26,8 @@ class Grounds:
     def __init__(self, situation: Situation, knowledge: Knowledge, in_place: frozenset[str]) -> None:
         self.situation, self.knowledge, self.in_place = situation, knowledge, in_place
         question = situation.question
-        self.device: dict[Any, list[Refusal]] = own_changes.of_device(situation.hardware, knowledge)
-        self.engine: dict[Any, list[Refusal]] = own_changes.of_engine(situation.engine, knowledge)
+        self.device: dict[Any, Refusals] = own_changes.of_device(situation.hardware, knowledge)
+        self.engine: dict[Any, Refusals] = own_changes.of_engine(situation.engine, knowledge)
         self.model: dict[Any, Refusals] = own_changes.of_object(situation.model, "models", knowledge)
         wishes = (question.max_training, question.lossless, question.max_quality_loss)
         self.wishes: dict[str, Refusals] = own_changes.of_key(wishes, "wishes", knowledge)

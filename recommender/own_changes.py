@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from costmodel.specs import Engine, Hardware
-from recommender import effects
+from recommender import effects, rank
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
 from recommender.situation import Situation
@@ -30,9 +30,26 @@ class Alone:
     changes: Fields
     key: tuple[Any, ...]  # equal for techniques that change the same
     in_place: bool
+    spread: float  # see `rank.spread_of`
+    activation_format: Any
+    weight_format: Any
+    kv_format: Any
 
 
-NOTHING = Alone({}, (), False)
+def alone(changes: Fields, *, in_place: bool) -> Alone:
+    """What follows from the changes, worked out once."""
+    return Alone(
+        changes,
+        tuple(sorted(changes.items())),
+        in_place,
+        rank.spread_of(changes),
+        changes.get("activation_format"),
+        changes.get("weight_format"),
+        changes.get("kv_format"),
+    )
+
+
+NOTHING = alone({}, in_place=False)
 
 
 def kept(situation: Situation, knowledge: Knowledge) -> dict[str, Alone]:
@@ -117,6 +134,4 @@ def work_out(
         workload=workload,
         overrides={**situation.overrides, **host} if host else situation.overrides,
     )
-    return Alone(
-        changes, tuple(sorted(changes.items())), effects.is_in_place(technique, changes, situation.base)
-    )
+    return alone(changes, in_place=effects.is_in_place(technique, changes, situation.base))

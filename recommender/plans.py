@@ -11,7 +11,7 @@ import numpy as np
 
 from recommender import assemble, caveats, effects, explain, rank, stack
 from recommender.answer import Json, Recommendation
-from recommender.assess import Assessment, Assessments, spread_of, trust
+from recommender.assess import Assessment, Assessments, trust
 from recommender.effects import Fields
 from recommender.engines import OPEN_ENGINES
 from recommender.knowledge import Knowledge
@@ -69,7 +69,7 @@ def plan(assessments: Assessments) -> Planned | None:
     trusts = [part.trust for part in parts]
     spreads = np.array(
         [
-            spread_of(changes) * max([trusts[k] for k in chosen])
+            rank.spread_of(changes) * max([trusts[k] for k in chosen])
             for chosen, changes in zip(sets, candidates, strict=True)
         ]
     )
@@ -97,7 +97,7 @@ def plan(assessments: Assessments) -> Planned | None:
 
 def spread_of_set(parts: Sequence[Part], chosen: Sequence[int], changes: Fields) -> float:
     """The spread of a plan's gain: that of its least certain part."""
-    return spread_of(changes) * max(parts[i].trust for i in chosen)
+    return rank.spread_of(changes) * max(parts[i].trust for i in chosen)
 
 
 def meets_targets(question: Any, priced: Priced) -> Any:

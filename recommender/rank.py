@@ -29,6 +29,27 @@ Z80 = 1.2816
 CONFIDENCE = 0.8
 
 
+# Share of a predicted change (in logarithms) that is uncertain, by what the change rests on. Chosen so that 80 %
+# intervals hold about that share of the reported figures of the backtest (docs/backtest.md).
+SPREADS: tuple[tuple[frozenset[str], float], ...] = (
+    (
+        frozenset({"prompt_kept", "hot_weight_share", "host_compute", "weight_density", "weight_read_share"}),
+        0.35,
+    ),
+    (frozenset({"cascade_share", "layers_executed", "output_kept"}), 0.35),
+    (frozenset({"attention_kernel", "fused_operators", "cuda_graphs", "continuous_batching"}), 0.30),
+)
+DEFAULT_SPREAD = 0.25  # below all of them
+
+
+def spread_of(changes: Mapping[str, Any]) -> float:
+    """How uncertain the gain of these changes is, as a share of its logarithm."""
+    for names, spread in SPREADS:  # largest first
+        if not names.isdisjoint(changes):
+            return spread
+    return DEFAULT_SPREAD
+
+
 def ratio(numerator: Any, denominator: Any) -> Array:
     """Element-wise ratio; not a number where either side is not positive and finite."""
     top, bottom = np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)

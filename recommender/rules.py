@@ -12,8 +12,9 @@ from recommender import text
 from recommender.device_rules import device_refusals
 from recommender.engine_rules import not_offered
 from recommender.engines import OPEN_ENGINES
-from recommender.grounds import Grounds
+from recommender.grounds import Grounds, Refusals
 from recommender.knowledge import Knowledge
+from recommender.own_changes import Alone
 from recommender.question import TRAINING, Question
 from recommender.refusals import Refusal
 from recommender.situation import Situation, model_traits
@@ -34,47 +35,52 @@ _TRAITS = {
 }
 
 
+def ruled_out(technique: Technique, alone: Alone, grounds: Grounds) -> Refusals:
+    """What the device cannot do: the first of the codes, beside which nothing else counts."""
+    key = (technique.slug, alone.activation_format, alone.weight_format is None)
+    known = grounds.device.get(key)
+    if known is None:
+        known = grounds.device[key] = tuple(
+            device_refusals(technique, alone.changes, grounds.situation, grounds.knowledge)
+        )
+    return known
+
+
 def refusals(
     technique: Technique,
-    changes: Mapping[str, Any],
+    alone: Alone,
     grounds: Grounds,
     *,
     unfit: Refusal | None = None,
-    adapted: bool = False,
-) -> list[Refusal]:
-    """What speaks against the technique, highest code first: the first reason found, or every one where it does not fit.
+    is_adapted: bool = False,
+) -> Refusals:
+    """What else speaks against the technique, highest code first: the first reason, or every one where it does not fit.
 
-    `unfit` is the estimate's word that it does not fit, which stands second in the interface's order. `adapted`: the
-    technique is not as in the catalogue, but as it is for this model.
+    `unfit` is the estimate's word that it does not fit. `is_adapted`: the technique is not as in the catalogue, but as
+    it is for this model.
     """
     slug, situation, knowledge = technique.slug, grounds.situation, grounds.knowledge
-    key = (slug, changes.get("activation_format"), "weight_format" in changes)
-    known = grounds.device.get(key)
-    if known is None:
-        known = grounds.device[key] = device_refusals(technique, changes, situation, knowledge)
-    if known:
-        return list(known)
     # Where it does not fit, a plan may still use it beside something that makes room: every reason counts.
     every = unfit is not None
-    found = [unfit] if unfit is not None else []
+    found: Refusals = (unfit,) if unfit is not None else ()
     if slug in grounds.used:
-        found += use_refusals(technique, changes, situation, knowledge, grounds.in_place)
+        found += tuple(use_refusals(technique, alone.changes, situation, knowledge, grounds.in_place))
     if every or not found:
         found += applicability_refusals(technique, grounds)
     shipped = grounds.shipped
     if (every or not found) and shipped is not None and slug not in shipped:
-        formats = (slug, changes.get("weight_format"), changes.get("kv_format"))
-        known = grounds.engine.get(formats)
+        key = (slug, alone.weight_format, alone.kv_format)
+        known = grounds.engine.get(key)
         if known is None:
-            known = grounds.engine[formats] = not_offered(technique, changes, situation, knowledge)
+            known = grounds.engine[key] = tuple(not_offered(technique, alone.changes, situation, knowledge))
         found += known
     if (every or not found) and slug in grounds.opposed:
-        found += conflict_refusals(technique, situation, knowledge, grounds.in_place)
+        found += tuple(conflict_refusals(technique, situation, knowledge, grounds.in_place))
     if every or not found:
-        wished = None if adapted else grounds.wishes.get(slug)
+        wished = None if is_adapted else grounds.wishes.get(slug)
         if wished is None:
             wished = tuple(constraint_refusals(technique, situation, knowledge))
-            if not adapted:
+            if not is_adapted:
                 grounds.wishes[slug] = wished
         found += wished
     return found
@@ -165,7 +171,7 @@ def _value_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def applicability_refusals(technique: Technique, grounds: Grounds) -> list[Refusal]:
+def applicability_refusals(technique: Technique, grounds: Grounds) -> Refusals:
     """What makes no sense for this model or workload."""
     slug = technique.slug
     key = (slug, slug in grounds.drafting)
@@ -173,8 +179,8 @@ def applicability_refusals(technique: Technique, grounds: Grounds) -> list[Refus
     if known is None:
         known = grounds.model[key] = tuple(model_refusals(technique, grounds.situation.model, grounds))
     if slug not in grounds.conditional:
-        return list(known)
-    return [*known, *load_refusals(technique, grounds.situation.question)]
+        return known
+    return (*known, *load_refusals(technique, grounds.situation.question))
 
 
 def model_refusals(technique: Technique, model: Model, grounds: Grounds) -> list[Refusal]:

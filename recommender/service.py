@@ -15,7 +15,7 @@ from recommender.errors import InvalidQuestion
 from recommender.knowledge import RESEARCH_CODE, Knowledge, load_knowledge
 from recommender.pricing import price
 from recommender.question import Question
-from recommender.refusals import first
+from recommender.refusals import Refusal, first, inert_refusal
 from recommender.rules import matches_level
 from recommender.situation import Situation, resolve
 
@@ -118,35 +118,64 @@ def witnessed(items: Sequence[Recommendation], assessments: Assessments) -> list
 
 def rejections(assessments: Assessments) -> tuple[Rejection, ...]:
     """Every technique that is not recommended, with its code and one sentence."""
-    found = []
     knowledge = assessments.knowledge
     prominence = knowledge.prominence
-    standing = knowledge.standing.setdefault("rejections", {})
+    found = []
     for slug, item in assessments.items.items():
-        if not item.refusals:
+        refused = item.refusals
+        if not refused:
             continue
-        if id(item) in standing:  # an inert technique where the baseline fits: the same words every time
-            found.append(standing[id(item)])
-            continue
-        refusal, also = item.refusals[0], NO_CODES
-        if len(item.refusals) > 1:
-            place, also = told_first(tuple([refusal.code for refusal in item.refusals]))
-            refusal = item.refusals[place]
+        refusal, also = refused[0], NO_CODES
+        if len(refused) > 1:
+            place, also = told_first(tuple([refusal.code for refusal in refused]))
+            refusal = refused[place]
         technique = item.technique
-        rejection = Rejection(
-            technique=slug,
-            code=refusal.code,
-            reason=f"{technique.name}: {refusal.reason}",
-            gain=item.gain if item.changes else None,
-            name=technique.name,
-            mechanism=technique.mechanism,
-            prominence=prominence[slug],
-            also=also,
+        found.append(
+            Rejection(
+                slug,
+                refusal.code,
+                f"{technique.name}: {refusal.reason}",
+                item.gain if item.changes else None,
+                technique.name,
+                technique.mechanism,
+                also,
+                prominence[slug],
+            )
         )
-        if knowledge.standing.get(slug) is item:
-            standing[id(item)] = rejection
-        found.append(rejection)
-    return tuple(found)
+    return (*found, *inert_rejections(knowledge, assessments.baseline_unfit))
+
+
+def inert_rejections(knowledge: Knowledge, unfit: Refusal | None) -> Sequence[Rejection]:
+    """Techniques without effects: the same words in every answer, unless the model does not fit."""
+    usual: Sequence[Rejection] | None = knowledge.standing.get("inert")
+    if usual is None:
+        usual = knowledge.standing["inert"] = [
+            Rejection(
+                slug,
+                (refusal := inert_refusal(technique := knowledge.techniques[slug])).code,
+                f"{technique.name}: {refusal.reason}",
+                name=technique.name,
+                mechanism=technique.mechanism,
+                prominence=knowledge.prominence[slug],
+            )
+            for slug in knowledge.inert
+        ]
+    if unfit is None:
+        return usual
+    code, reason = unfit.code, unfit.reason
+    return [
+        Rejection(
+            each.technique,
+            code,
+            f"{each.name}: {reason}",
+            None,
+            each.name,
+            each.mechanism,
+            (each.code,),
+            each.prominence,
+        )
+        for each in usual
+    ]
 
 
 NO_CODES: tuple[str, ...] = ()
@@ -252,7 +281,7 @@ def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, An
             f"unknown technique {slug[:60]!r}", hint="See: kb list techniques", field="technique"
         )
     assessments = assess_few(knowledge, question, [technique])
-    item = assessments.items[technique]
+    item = assessments.of(technique)
     refusal = first(list(item.refusals)) if item.refusals else None
     return plain(
         {
@@ -270,7 +299,8 @@ def outcomes(knowledge: Knowledge, given: Question | Mapping[str, Any]) -> dict[
     """What is said of every technique in one scenario: its gains, and the code and reason where it is refused."""
     assessments = assess(resolve(as_question(given), knowledge), knowledge)
     found: dict[str, Json] = {}
-    for slug, item in assessments.items.items():
+    for slug in knowledge.techniques:
+        item = assessments.of(slug)
         refusal = first(list(item.refusals)) if item.refusals else None
         found[slug] = {
             "gain": dict(item.gain) if item.changes else {},
