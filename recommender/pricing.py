@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,19 @@ _MEMORY = {
     "total": "total_bytes",
     "available": "available_bytes",
 }
+
+
+class Case(NamedTuple):
+    """What bounds an operator of one candidate; seconds."""
+
+    name: str
+    compute_s: float
+    memory_s: float
+    link_s: float
+    seconds: float
+
+
+OPERATOR_TIMES = Case._fields[1:]
 
 
 class Priced:
@@ -115,24 +128,30 @@ class Priced:
                 available_bytes=self.at("available_bytes", index),
                 fits=self.at("fits", index),
             )
-            for phase in ("prefill", "decode"):
-                terms, operators = getattr(whole, f"{phase}_terms"), getattr(whole, f"{phase}_operators")
-                setattr(
-                    found, f"{phase}_terms", {name: self.one(value, index) for name, value in terms.items()}
-                )
+            for phase, (terms, operators, table) in self._tables.items():
+                column = table[:, self.first + index].tolist()
+                setattr(found, f"{phase}_terms", dict(zip(terms, column, strict=False)))
+                rows = zip(*[iter(column[len(terms) :])] * len(OPERATOR_TIMES), strict=True)
                 setattr(
                     found,
                     f"{phase}_operators",
-                    [
-                        operator._replace(
-                            compute_s=self.one(operator.compute_s, index),
-                            memory_s=self.one(operator.memory_s, index),
-                            link_s=self.one(operator.link_s, index),
-                            seconds=self.one(operator.seconds, index),
-                        )
-                        for operator in operators
-                    ],
+                    [Case(name, *times) for name, times in zip(operators, rows, strict=True)],
                 )
+        return found
+
+    @cached_property
+    def _tables(self) -> dict[str, tuple[list[str], list[str], Array]]:
+        """Per phase its terms, its operators and one row of seconds for each term and each time of an operator."""
+        found = {}
+        for phase in ("prefill", "decode"):
+            terms: dict[str, Any] = getattr(self.estimate, f"{phase}_terms")
+            operators = getattr(self.estimate, f"{phase}_operators")
+            rows = [*terms.values()]
+            rows += [getattr(operator, name) for operator in operators for name in OPERATOR_TIMES]
+            table = np.empty((len(rows), self.size))
+            for row, value in zip(table, rows, strict=True):
+                row[:] = value
+            found[phase] = ([*terms], [operator.name for operator in operators], table)
         return found
 
     def terms(self, phase: str, index: int) -> dict[str, float]:
