@@ -286,13 +286,14 @@ class Unfit:
     def of(self, index: int) -> Refusal | None:
         if self._outcomes[index] != UNFIT:
             return None
-        made = self._made.get(self._facts[index])
+        facts = self._facts[index]
+        made = self._made.get(facts)
         if made is None:
             situation = self._found.situation
             reason = explain.lacks(
-                self._found.priced, index, situation.devices_text, situation.question.devices
+                facts, self._facts[0][0], situation.devices_text, situation.question.devices
             )
-            made = self._made[self._facts[index]] = Refusal(UNFIT, reason)
+            made = self._made[facts] = Refusal(UNFIT, reason)
         return made
 
 

@@ -108,9 +108,9 @@ def changes_of(
                 if names is None:
                     layout = SimpleNamespace(devices=base.get("devices", 1))
                     names = formula_names(
-                        knobs, model=model, workload=workload, deployment=layout, functions=ARRAY_FUNCTIONS
+                        model=model, workload=workload, deployment=layout, functions=ARRAY_FUNCTIONS
                     )
-                value = formula_value(value, names)
+                value = formula_value(value, names, knobs)
             else:
                 name = knob_of(value)
                 value = value if name is None else knobs[name]

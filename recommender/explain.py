@@ -100,21 +100,23 @@ def replaced(changes: Mapping[str, Any], situation: Situation, knowledge: Knowle
     return tuple(names)
 
 
-def memory_facts(priced: Priced) -> list[tuple[float, ...]]:
+MemoryFacts = tuple[float, ...]  # total, available, least number of devices, and the parts in their order
+
+
+def memory_facts(priced: Priced) -> list[MemoryFacts]:
     """What `lacks` tells of, per candidate: those that agree in all of it share a sentence."""
     fields = ("total_bytes", "available_bytes", "min_devices", *PARTS_OF_MEMORY)
     return list(zip(*(priced.listed(field) for field in fields), strict=True))
 
 
-def lacks(priced: Priced, index: int, devices_text: str, devices: int) -> str:
-    """Why a candidate does not fit, in bytes."""
-    total, available = priced.at("total_bytes", index), priced.at("available_bytes", index)
-    before, least = priced.at("total_bytes", 0), priced.at("min_devices", index)
+def lacks(facts: MemoryFacts, before: float, devices_text: str, devices: int) -> str:
+    """Why a candidate does not fit, in bytes; `before` is what the baseline needs."""
+    total, available, least, *parts = facts
     over = f"{text.bytes_(total - available)} too many for {devices_text}"
     needed = f"; fits on {least:,.0f}" if least < 1e6 and least > devices else ""
     if abs(total - before) <= 0.01 * before:
-        chief = max(PARTS_OF_MEMORY, key=lambda field: priced.at(field, index))
-        part = f"{text.bytes_(priced.at(chief, index))} of {PARTS_OF_MEMORY[chief]}"
+        size, name = max(zip(parts, PARTS_OF_MEMORY.values(), strict=True), key=lambda part: part[0])
+        part = f"{text.bytes_(size)} of {name}"
         return f"frees no memory: {text.bytes_(total)} ({part}), {over}{needed}."
     word = "still needs" if total < before else "needs"
     return f"{word} {text.bytes_(total)}, {over}{needed}."

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recommender import assemble, caveats, effects, explain, rank, stack
+from recommender import assemble, caveats, effects, explain, own_changes, rank, stack
 from recommender.answer import Json, Recommendation
 from recommender.assess import Assessment, Assessments, trust
 from recommender.effects import Fields
@@ -113,15 +113,14 @@ def meets_targets(question: Any, priced: Priced) -> Any:
 def parts_of(assessments: Assessments) -> list[Part]:
     """The techniques worth combining: one per mechanism and gain, best first, enough for every training budget."""
     knowledge, metric = assessments.knowledge, assessments.metric
-    usable: list[Assessment] = []
-    for item in assessments.items.values():
-        if (
-            item.changes
-            and helps_somewhere(assessments, item)
-            and all(refusal.code in PASSABLE for refusal in item.refusals)
-            and plannable(assessments, item)
-        ):
-            usable.append(item)
+    usable = [
+        item
+        for slug in shipped_here(assessments)
+        if (item := assessments.items[slug]).changes
+        and all(refusal.code in PASSABLE for refusal in item.refusals)
+        and helps_somewhere(assessments, item)
+        and is_foreseeable(assessments, item)
+    ]
     chosen: dict[tuple[str, str, int], Assessment] = {}
     engine = assessments.situation.engine.slug
     taken: dict[
@@ -149,12 +148,20 @@ def parts_of(assessments: Assessments) -> list[Part]:
     return stack.shortlist(parts, POOL + 5)
 
 
-def plannable(assessments: Assessments, item: Assessment) -> bool:
-    """Whether a technique may be a step: the engine asked for ships it (with `plain`: some engine does), and its gain
-    does not hang on what users write, unless the question says so."""
-    engine, shipped = assessments.situation.engine.slug, assessments.shipped_by(item.slug)
-    if engine not in shipped if engine not in OPEN_ENGINES else not shipped:
-        return False
+def shipped_here(assessments: Assessments) -> Sequence[str]:
+    """Techniques with effects that may be a step: the engine asked for ships them (with `plain`: some engine does)."""
+    engine, device = assessments.situation.engine.slug, assessments.situation.hardware
+    kept = own_changes.of_key((engine, device.vendor, device.device_class), "steps", assessments.knowledge)
+    if "slugs" not in kept:
+        offers = {slug: assessments.shipped_by(slug) for slug in assessments.knowledge.active}
+        is_open = engine in OPEN_ENGINES
+        kept["slugs"] = [slug for slug, names in offers.items() if (names if is_open else engine in names)]
+    found: Sequence[str] = kept["slugs"]
+    return found
+
+
+def is_foreseeable(assessments: Assessments, item: Assessment) -> bool:
+    """Whether the gain does not hang on what users write, unless the question says so."""
     told = assessments.situation.question.acceptance_rate is not None and "tokens_per_step" in item.changes
     return told or not assemble.depends_on_workload(item.technique)
 

@@ -151,25 +151,25 @@ def effect_value(
         return effect.value
     return formula_value(
         str(effect.value),
-        formula_names(knobs, model=model, workload=workload, deployment=deployment, functions=functions),
+        formula_names(model=model, workload=workload, deployment=deployment, functions=functions),
+        knobs,
     )
 
 
 def formula_names(
-    knobs: Mapping[str, Any],
     *,
     model: Any = None,
     workload: Any = None,
     deployment: Any = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> dict[str, Any]:
-    """What a formula may name, for all formulas of one technique."""
-    names: dict[str, Any] = {"__builtins__": {}, **FUNCTIONS, **(functions or {}), **knobs}
+    """What a formula may name beside the knobs of its technique; the same for all formulas."""
+    names: dict[str, Any] = {"__builtins__": {}, **FUNCTIONS, **(functions or {})}
     for group, given in (("model", model), ("workload", workload), ("deployment", deployment)):
         names[group] = given if given is not None else SimpleNamespace()
     return names
 
 
-def formula_value(formula: str, names: dict[str, Any]) -> Any:
+def formula_value(formula: str, names: dict[str, Any], knobs: Mapping[str, Any]) -> Any:
     """The value of a formula of the catalogue, with its leading `=`."""
-    return eval(_compiled(formula), names)
+    return eval(_compiled(formula), names, knobs)
