@@ -19,7 +19,7 @@ from recommender.knowledge import Knowledge
 from recommender.own_changes import NOTHING, Alone
 from recommender.pricing import Priced, price
 from recommender.refusals import Refusal
-from recommender.situation import Situation, model_traits
+from recommender.situation import Situation
 from taxonomy.model import Technique
 
 # A technique with measured end-to-end figures behind it is surer than one without.
@@ -131,14 +131,15 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
     sized = {} if bool(baseline.fits) else for_model.narrowed(techniques, situation, knowledge)
     if sized:
         techniques = {**techniques, **sized}
-    asked = ask(situation, knowledge, techniques, sized, baseline)
+    grounds = Grounds(situation, knowledge)
+    asked = ask(grounds, techniques, sized, baseline)
     ways = [] if bool(baseline.fits) else feasibility.ways(situation, baseline)
     priced, ways_priced = price_all(situation, asked.candidates, ways)
     columns = rank.gains(priced.metrics_at(0), priced.metrics)
     # Techniques with the same changes share one element, so its gains are worked out once.
     values = [rank.numbers(column) for column in columns.values()]
     gains = [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
-    in_place = names_in_place(situation, knowledge, asked.present)
+    in_place = grounds.in_place = names_in_place(situation, knowledge, asked.present)
     found = Assessments(
         situation=situation,
         knowledge=knowledge,
@@ -147,9 +148,12 @@ def assess(situation: Situation, knowledge: Knowledge) -> Assessments:
         ways=ways,
         ways_priced=ways_priced,
         in_place=in_place,
-        adapted=sized | for_model.adapted(asked.alone, situation.model, techniques, knowledge),
+        adapted=sized
+        | for_model.adapted(
+            dict(zip(knowledge.active, asked.alones, strict=True)), situation.model, techniques, knowledge
+        ),
     )
-    judge(found, asked, techniques, gains)
+    judge(found, asked, grounds, techniques, gains)
     return found
 
 
@@ -171,32 +175,35 @@ def price_all(
 
 @dataclass(slots=True)
 class Asked:
-    """What every technique would change here; those that change the same share one candidate."""
+    """What every technique with effects would change here; those that change the same share one candidate."""
 
     candidates: list[Fields] = field(default_factory=lambda: [{}])
     spreads: list[float] = field(default_factory=lambda: [rank.DEFAULT_SPREAD])
-    alone: dict[str, Alone] = field(default_factory=dict)
-    index: dict[str, int] = field(default_factory=dict)  # technique → its candidate; 0 changes nothing
+    alones: list[Alone] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # of its candidate; 0 changes nothing
     present: list[str] = field(default_factory=list)  # techniques that the deployment covers already
 
 
 def ask(
-    situation: Situation,
-    knowledge: Knowledge,
+    grounds: Grounds,
     techniques: Mapping[str, Technique],
     sized: Mapping[str, Technique],
     baseline: Memory,
 ) -> Asked:
     """The changes of all techniques that have effects."""
-    workload, traits = situation.formula_workload, model_traits(situation.model)
-    kept, timeless, loadless = own_changes.kept(situation, knowledge), knowledge.timeless, knowledge.loadless
+    situation, knowledge = grounds.situation, grounds.knowledge
+    workload, kept = situation.formula_workload, own_changes.kept(situation, knowledge)
+    timeless, loadless = knowledge.timeless, knowledge.loadless
     found = Asked()
     where: dict[tuple[Any, ...], int] = {(): 0}
-    for slug in knowledge.active:
-        alone = kept.get(slug)
-        if not traits.issuperset(knowledge.demands[slug]):
+    for number, (slug, known, lacks) in enumerate(
+        zip(knowledge.active, kept, grounds.lacking(), strict=True)
+    ):
+        if lacks:
             alone = NOTHING
-        elif alone is None or slug in sized:
+        elif known is not None and slug not in sized:
+            alone = known
+        else:
             technique = techniques[slug]
             host = host_overrides(technique, baseline) if technique.requires.host_link else {}
             if host or slug in sized or slug not in loadless:
@@ -204,13 +211,14 @@ def ask(
             else:
                 alone = own_changes.stable(technique, situation, workload, knowledge)
                 if slug in timeless and not technique.requires.host_link:
-                    kept[slug] = alone
+                    kept[number] = alone
         place = where.get(alone.key)
         if place is None:
             place = where[alone.key] = len(found.candidates)
             found.candidates.append(alone.changes)
             found.spreads.append(alone.spread)
-        found.alone[slug], found.index[slug] = alone, place
+        found.alones.append(alone)
+        found.places.append(place)
         if alone.in_place:
             found.present.append(slug)
     return found
@@ -219,22 +227,20 @@ def ask(
 def judge(
     found: Assessments,
     asked: Asked,
+    grounds: Grounds,
     techniques: Mapping[str, Technique],
     gains: Sequence[Mapping[str, float | None]],
 ) -> None:
     """Fill in what speaks against each technique that has effects."""
     situation, knowledge, adapted = found.situation, found.knowledge, found.adapted
-    grounds = Grounds(situation, knowledge, found.in_place)
     outcomes = [found.outcome(i, gain, asked.spreads[i]) for i, gain in enumerate(gains)]
     fits = found.priced.listed("fits")
-    unfit = found.unfit = Unfit(found, outcomes)
+    unfit = found.unfit = Unfit(situation, found.priced, outcomes)
     filtered = situation.question.bottleneck or situation.question.level
     told: dict[int, Refusal] = {}  # one sentence for all techniques that change the same
-    for slug, i in asked.index.items():
-        technique, alone = adapted.get(slug) or techniques[slug], asked.alone[slug]
-        against = rules.ruled_out(technique, alone, grounds)
-        if not against:
-            against = rules.refusals(technique, alone, grounds, unfit=unfit.of(i), is_adapted=slug in adapted)
+    for slug, alone, i, row in zip(knowledge.active, asked.alones, asked.places, grounds.rows(), strict=True):
+        technique = adapted.get(slug) or techniques[slug]
+        against = grounds.against(technique, alone, row, unfit=unfit.of(i), is_adapted=slug in adapted)
         if outcomes[i] == "no-gain":
             if not against and is_layout_in_use(alone.changes, gains[i]):
                 against = (rules.layout_in_use(situation),)
@@ -278,10 +284,10 @@ LAYOUT = frozenset({"tensor_parallel", "pipeline_parallel", "expert_parallel"})
 class Unfit:
     """Candidates that do not fit, by element; a sentence is made when it is first asked for, once for equal bytes."""
 
-    def __init__(self, found: Assessments, outcomes: Sequence[str]) -> None:
-        self._found, self._outcomes = found, outcomes
+    def __init__(self, situation: Situation, priced: Priced, outcomes: Sequence[str]) -> None:
+        self._situation, self._outcomes = situation, outcomes
         self._made: dict[tuple[float, ...], Refusal] = {}
-        self._facts = explain.memory_facts(found.priced) if UNFIT in outcomes else []
+        self._facts = explain.memory_facts(priced) if UNFIT in outcomes else []
 
     def of(self, index: int) -> Refusal | None:
         if self._outcomes[index] != UNFIT:
@@ -289,10 +295,8 @@ class Unfit:
         facts = self._facts[index]
         made = self._made.get(facts)
         if made is None:
-            situation = self._found.situation
-            reason = explain.lacks(
-                facts, self._facts[0][0], situation.devices_text, situation.question.devices
-            )
+            question = self._situation.question
+            reason = explain.lacks(facts, self._facts[0][0], self._situation.devices_text, question.devices)
             made = self._made[facts] = Refusal(UNFIT, reason)
         return made
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from costmodel.specs import Engine, Hardware
 from recommender import effects, rank
 from recommender.effects import Fields
 from recommender.knowledge import Knowledge
@@ -52,10 +51,14 @@ def alone(changes: Fields, *, in_place: bool) -> Alone:
 NOTHING = alone({}, in_place=False)
 
 
-def kept(situation: Situation, knowledge: Knowledge) -> dict[str, Alone]:
-    """Technique → its changes on this deployment, where the model has what it asks for; to be filled."""
+def kept(situation: Situation, knowledge: Knowledge) -> list[Alone | None]:
+    """What every technique changes on this deployment where the model has what it asks for; to be filled."""
     key = (situation.engine.slug, tuple(situation.base.items()), tuple(situation.overrides.items()))
-    return of_key(key, "changes", knowledge)
+    pool = of_key(key, "changes", knowledge)
+    if "column" not in pool:
+        pool["column"] = [None] * len(knowledge.active)
+    found: list[Alone | None] = pool["column"]
+    return found
 
 
 def stable(
@@ -88,16 +91,6 @@ LAYOUT = ("devices", "tensor_parallel", "pipeline_parallel")
 KEPT_STABLE = 50_000  # some 20 MB
 
 
-def of_device(device: Hardware, knowledge: Knowledge) -> dict[Any, Any]:
-    """A place for what holds for a device in every question, to be filled."""
-    return of_object(device, "devices", knowledge)
-
-
-def of_engine(engine: Engine, knowledge: Knowledge) -> dict[Any, Any]:
-    """The same for an engine."""
-    return of_object(engine, "engines", knowledge)
-
-
 def of_key(key: Any, kind: str, knowledge: Knowledge) -> dict[Any, Any]:
     """A place for what holds for equal keys, to be filled; the oldest makes room."""
     pool: dict[Any, dict[Any, Any]] = knowledge.standing.setdefault(kind, {})
@@ -110,6 +103,7 @@ def of_key(key: Any, kind: str, knowledge: Knowledge) -> dict[Any, Any]:
 
 
 def of_object(thing: Any, kind: str, knowledge: Knowledge) -> dict[Any, Any]:
+    """A place for what holds for a device, engine or model in every question."""
     pool: dict[int, tuple[Any, dict[Any, Any]]] = knowledge.standing.setdefault(kind, {})
     found = pool.get(id(thing))
     if found is None:

@@ -9,12 +9,8 @@ from typing import Any
 from costmodel.catalogue import all_models
 from costmodel.specs import Model
 from recommender import text
-from recommender.device_rules import device_refusals
-from recommender.engine_rules import not_offered
 from recommender.engines import OPEN_ENGINES
-from recommender.grounds import Grounds, Refusals
 from recommender.knowledge import Knowledge
-from recommender.own_changes import Alone
 from recommender.question import TRAINING, Question
 from recommender.refusals import Refusal
 from recommender.situation import Situation, model_traits
@@ -33,57 +29,6 @@ _TRAITS = {
     "mtp": ("a published layer that predicts a further token", "has none"),
     "encoder-decoder": ("an encoder-decoder model", "is none"),
 }
-
-
-def ruled_out(technique: Technique, alone: Alone, grounds: Grounds) -> Refusals:
-    """What the device cannot do: the first of the codes, beside which nothing else counts."""
-    key = (technique.slug, alone.activation_format, alone.weight_format is None)
-    known = grounds.device.get(key)
-    if known is None:
-        known = grounds.device[key] = tuple(
-            device_refusals(technique, alone.changes, grounds.situation, grounds.knowledge)
-        )
-    return known
-
-
-def refusals(
-    technique: Technique,
-    alone: Alone,
-    grounds: Grounds,
-    *,
-    unfit: Refusal | None = None,
-    is_adapted: bool = False,
-) -> Refusals:
-    """What else speaks against the technique, highest code first: the first reason, or every one where it does not fit.
-
-    `unfit` is the estimate's word that it does not fit. `is_adapted`: the technique is not as in the catalogue, but as
-    it is for this model.
-    """
-    slug, situation, knowledge = technique.slug, grounds.situation, grounds.knowledge
-    # Where it does not fit, a plan may still use it beside something that makes room: every reason counts.
-    every = unfit is not None
-    found: Refusals = (unfit,) if unfit is not None else ()
-    if slug in grounds.used:
-        found += tuple(use_refusals(technique, alone.changes, situation, knowledge, grounds.in_place))
-    if every or not found:
-        found += applicability_refusals(technique, grounds)
-    shipped = grounds.shipped
-    if (every or not found) and shipped is not None and slug not in shipped:
-        key = (slug, alone.weight_format, alone.kv_format)
-        known = grounds.engine.get(key)
-        if known is None:
-            known = grounds.engine[key] = tuple(not_offered(technique, alone.changes, situation, knowledge))
-        found += known
-    if (every or not found) and slug in grounds.opposed:
-        found += tuple(conflict_refusals(technique, situation, knowledge, grounds.in_place))
-    if every or not found:
-        wished = None if is_adapted else grounds.wishes.get(slug)
-        if wished is None:
-            wished = tuple(constraint_refusals(technique, situation, knowledge))
-            if not is_adapted:
-                grounds.wishes[slug] = wished
-        found += wished
-    return found
 
 
 def use_refusals(
@@ -171,24 +116,14 @@ def _value_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def applicability_refusals(technique: Technique, grounds: Grounds) -> Refusals:
-    """What makes no sense for this model or workload."""
-    slug = technique.slug
-    key = (slug, slug in grounds.drafting)
-    known = grounds.model.get(key)
-    if known is None:
-        known = grounds.model[key] = tuple(model_refusals(technique, grounds.situation.model, grounds))
-    if slug not in grounds.conditional:
-        return known
-    return (*known, *load_refusals(technique, grounds.situation.question))
-
-
-def model_refusals(technique: Technique, model: Model, grounds: Grounds) -> list[Refusal]:
-    """What makes no sense for this model, whatever the question."""
+def model_refusals(
+    technique: Technique, model: Model, knowledge: Knowledge, *, drafts: bool
+) -> list[Refusal]:
+    """What makes no sense for this model, whatever the question. `drafts`: it has several tokens accepted a step."""
     code, traits = "not-applicable", model_traits(model)
-    wanted = grounds.knowledge.demands[technique.slug]
+    wanted = knowledge.demands[technique.slug]
     found = [Refusal(code, _lacking(trait, model)) for trait in wanted if trait not in traits]
-    if model.state_bytes_per_sequence and technique.slug in grounds.drafting:
+    if model.state_bytes_per_sequence and drafts:
         # A rejected draft is cut off a cache; a recurrent state has already swallowed it.
         found.append(Refusal(code, f"needs to undo rejected tokens; {model.name} keeps a recurrent state."))
     if technique.mechanism == DRAFT_MODEL and "mtp" in traits and not has_small_sibling(model):
