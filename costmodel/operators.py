@@ -19,7 +19,11 @@ from costmodel.roofline import combine
 ACTIVATION_BYTES = 2.0  # activations between operators stay in 16 bits
 HOST_EXPOSED = 0.03  # of the shorter of host and device time shows even where one hides the other (assumed)
 ONE_ROW = 1.5  # rows: up to here a matrix-vector kernel runs
-WHOLE_ROWS = 16.0  # from here on processors, too, multiply tiles
+# Rows of the smallest tile of matrix instructions (16 x 8 x 16 on NVIDIA's, 16 x 16 elsewhere): from here on kernels
+# that know one tile only, processors, and products of one expert at a time have a full one. Assumed from that size: the
+# measurements of dense models do not tell 16 from 64; those of DeepSeek-R1 in ik_llama.cpp and of Mixtral on Gaudi,
+# whose experts see few rows each, ask for a small one.
+WHOLE_ROWS = 16.0
 SMALL_ROWS = 8.0  # up to here kernels for vectors run, which have no tiles to fill
 NORM_TRANSFERS = 8.0  # hidden-sized reads and writes per layer: two norms, two residual additions
 

@@ -109,7 +109,11 @@ def advised_curves(
 
     `deployment` is the advised one; the share of weights it keeps in host memory holds along the curves.
     """
-    assessments = assess_few(knowledge, question, slugs)
+    return curves_of(assess_few(knowledge, question, slugs), slugs, deployment)
+
+
+def curves_of(assessments: Assessments, slugs: Sequence[str], deployment: Mapping[str, Any]) -> Json:
+    """`advised_curves` of techniques that were assessed already."""
     here = {slug: assessments.technique(slug) for slug in slugs}
     share = deployment.get("host_weight_share")
     overrides = {} if share is None else {"host_share": share}

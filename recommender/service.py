@@ -272,7 +272,7 @@ def situation_of(question: Question | Mapping[str, Any], knowledge: Knowledge | 
 
 def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, Any]) -> Json:
     """A technique's gain over batch and over prompt length in one scenario, and whether it is any use there."""
-    from recommender.curves import advised_curves, assess_few
+    from recommender.curves import assess_few, curves_of
 
     knowledge, question = load_knowledge(reader), as_question(given)
     technique = knowledge.find(slug)
@@ -290,7 +290,7 @@ def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, An
             "gain": dict(item.gain),
             "code": refusal.code if refusal else None,
             "reason": refusal.reason if refusal else None,
-            **advised_curves(knowledge, question, [technique], item.changes),
+            **curves_of(assessments, [technique], item.changes),
         }
     )
 
