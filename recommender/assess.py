@@ -30,7 +30,7 @@ WELL_MEASURED_FIGURES = 3
 HOST_MARGIN = 1.01
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Assessment:
     """One technique in one situation. Hundreds are made for an answer, and `frozen` costs three times as much."""
 
@@ -63,7 +63,7 @@ class Assessments:
     ways_priced: Priced
     in_place: frozenset[str]  # techniques and mechanisms in use, by the user's word or built into the engine
     items: dict[str, Assessment] = field(default_factory=dict)  # techniques with effects
-    unfit: Unfit | None = None
+    baseline_unfit: Refusal | None = None  # why what is there now does not fit
     adapted: Mapping[str, Technique] = field(
         default_factory=dict
     )  # techniques that ask for less of this model
@@ -76,11 +76,6 @@ class Assessments:
         """One technique's, with or without effects."""
         found = self.items.get(slug)
         return inert(self.knowledge.techniques[slug], self.baseline_unfit) if found is None else found
-
-    @property
-    def baseline_unfit(self) -> Refusal | None:
-        """Why what is there now does not fit."""
-        return self.unfit.of(0) if self.unfit is not None else None
 
     def technique(self, slug: str) -> Technique:
         """A technique as it is for this model."""
@@ -116,6 +111,14 @@ class Assessments:
         if self.metric == "memory":
             return "" if value is not None and value > 1 + rank.NOISE else "no-gain"
         return "" if rank.is_gain(value, spread) else "no-gain"
+
+
+def trusts(knowledge: Knowledge) -> Sequence[float]:
+    """`trust` of every technique with effects."""
+    found: Sequence[float] | None = knowledge.standing.get("trusts")
+    if found is None:
+        found = knowledge.standing["trusts"] = [trust(slug, knowledge) for slug in knowledge.active]
+    return found
 
 
 def trust(slug: str, knowledge: Knowledge) -> float:
@@ -235,12 +238,16 @@ def judge(
     situation, knowledge, adapted = found.situation, found.knowledge, found.adapted
     outcomes = [found.outcome(i, gain, asked.spreads[i]) for i, gain in enumerate(gains)]
     fits = found.priced.listed("fits")
-    unfit = found.unfit = Unfit(situation, found.priced, outcomes)
+    unfit = unfit_by_candidate(situation, found.priced, outcomes)
+    found.baseline_unfit = unfit[0]
     filtered = situation.question.bottleneck or situation.question.level
     told: dict[int, Refusal] = {}  # one sentence for all techniques that change the same
-    for slug, alone, i, row in zip(knowledge.active, asked.alones, asked.places, grounds.rows(), strict=True):
+    columns = zip(
+        knowledge.active, asked.alones, asked.places, trusts(knowledge), grounds.rows(), strict=True
+    )
+    for slug, alone, i, trusted, row in columns:
         technique = adapted.get(slug) or techniques[slug]
-        against = grounds.against(technique, alone, row, unfit=unfit.of(i), is_adapted=slug in adapted)
+        against = grounds.against(technique, alone, row, unfit=unfit[i], is_adapted=slug in adapted)
         if outcomes[i] == "no-gain":
             if not against and is_layout_in_use(alone.changes, gains[i]):
                 against = (rules.layout_in_use(situation),)
@@ -256,13 +263,7 @@ def judge(
         if filtered and not against:
             against = tuple(rules.filter_refusals(technique, situation))
         found.items[slug] = Assessment(
-            technique=technique,
-            changes=alone.changes,
-            index=i,
-            fits=fits[i],
-            gain=gains[i],
-            spread=alone.spread * trust(slug, knowledge),
-            refusals=against,
+            technique, alone.changes, i, fits[i], gains[i], alone.spread * trusted, against
         )
 
 
@@ -281,27 +282,27 @@ def is_layout_in_use(changes: Fields, gain: Mapping[str, float | None]) -> bool:
 LAYOUT = frozenset({"tensor_parallel", "pipeline_parallel", "expert_parallel"})
 
 
-class Unfit:
-    """Candidates that do not fit, by element; a sentence is made when it is first asked for, once for equal bytes."""
-
-    def __init__(self, situation: Situation, priced: Priced, outcomes: Sequence[str]) -> None:
-        self._situation, self._outcomes = situation, outcomes
-        self._made: dict[tuple[float, ...], Refusal] = {}
-        self._facts = explain.memory_facts(priced) if UNFIT in outcomes else []
-
-    def of(self, index: int) -> Refusal | None:
-        if self._outcomes[index] != UNFIT:
-            return None
-        facts = self._facts[index]
-        made = self._made.get(facts)
-        if made is None:
-            question = self._situation.question
-            reason = explain.lacks(facts, self._facts[0][0], self._situation.devices_text, question.devices)
-            made = self._made[facts] = Refusal(UNFIT, reason)
-        return made
-
-
 UNFIT = "does-not-fit"
+
+
+def unfit_by_candidate(situation: Situation, priced: Priced, outcomes: Sequence[str]) -> list[Refusal | None]:
+    """Why a candidate does not fit, None where it does; those of equal bytes share a sentence."""
+    if UNFIT not in outcomes:
+        return [None] * len(outcomes)
+    facts = explain.memory_facts(priced)
+    before, devices_text, devices = facts[0][0], situation.devices_text, situation.question.devices
+    made: dict[explain.MemoryFacts, Refusal] = {}
+    found: list[Refusal | None] = []
+    for outcome, bytes_ in zip(outcomes, facts, strict=True):
+        if outcome != UNFIT:
+            found.append(None)
+            continue
+        known = made.get(bytes_)
+        if known is None:
+            reason = explain.lacks(bytes_, before, devices_text, devices)
+            known = made[bytes_] = Refusal(UNFIT, reason)
+        found.append(known)
+    return found
 
 
 def inert(technique: Technique, unfit: Refusal | None) -> Assessment:
