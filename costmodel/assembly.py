@@ -60,7 +60,7 @@ def choose(deployment: Deployment, engine: Engine, name: str, fallback: Any) -> 
     if value is None:
         return default
     if isinstance(value, np.ndarray) and value.dtype == object:
-        missing = np.array([item is None for item in value.ravel()]).reshape(value.shape)
+        missing: Any = value == np.array(None)  # element by element
         if missing.any():
             value = np.where(missing, np.array(default, dtype=object), value)
         first = value.ravel()[0] if value.size else default

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costmodel.errors import InvalidValue, UnknownName
-from costmodel.numeric import distinct
+from costmodel.numeric import distinct, spread_names
 from costmodel.tables import PROVENANCE, number, read_table
 from costmodel.units import BITS_PER_BYTE
 
@@ -211,6 +211,24 @@ def lookup(
     return values[inverse].reshape(names.shape)
 
 
+def stored_bits(text: str | NDArray[Any]) -> tuple[Any, Any, Any]:
+    """Bits per weight of the layers, of the input embedding and of the output head, as `lookup` gives them.
+
+    >>> stored_bits("gguf-q4_k_m") == tuple(lookup("gguf-q4_k_m", name) for name in BITS)
+    True
+    """
+    if isinstance(text, str) or text.ndim == 0:
+        found = find_format(str(text))
+        return found.bits_per_weight, found.embedding_bits, found.head_bits
+    unique, inverse = distinct(text)
+    table = np.array([[getattr(find_format(name), kind) for name in unique] for kind in BITS])
+    layers, embedding, head = table[:, inverse]
+    return layers.reshape(text.shape), embedding.reshape(text.shape), head.reshape(text.shape)
+
+
+BITS = ("bits_per_weight", "embedding_bits", "head_bits")
+
+
 def for_engine(text: str | NDArray[Any], aliases: dict[str, str], use: str = "weights") -> Any:
     """Names as the engine means them (Engine.format_aliases): `int4` in llama.cpp is `gguf-q4_k_m`.
 
@@ -229,5 +247,8 @@ def for_engine(text: str | NDArray[Any], aliases: dict[str, str], use: str = "we
         aliases = {name: slug for name, slug in aliases.items() if slug in known and use in known[slug].uses}
     names = np.asarray(text)
     unique, inverse = distinct(names)
-    mapped = np.array([aliases.get(n.lower(), n) for n in unique], dtype=str)
-    return mapped[inverse].reshape(names.shape)
+    mapped = [aliases.get(name.lower(), name) for name in unique]
+    if mapped == unique:
+        return names
+    spread = spread_names(mapped, inverse)
+    return spread if names.ndim == 1 else spread.reshape(names.shape)

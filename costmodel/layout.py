@@ -59,39 +59,38 @@ def node_devices(group: str) -> float:
     return NODE_DEVICES.get(group, NODE_DEFAULT)
 
 
-def has_gaps(value: Any) -> bool:
-    """True for an array in which some cases leave the choice to the engine (None)."""
-    return isinstance(value, np.ndarray) and value.dtype == object
+def degrees(devices: Any, tensor: Any, pipeline: Any, *, node: float, splits_layers: bool) -> tuple[Any, Any]:
+    """Tensor and pipeline parallelism; what is not named (None) follows from the other one or is the engine's.
+
+    >>> degrees(16.0, None, None, node=8.0, splits_layers=False), degrees(4.0, 2.0, None, node=8.0, splits_layers=True)
+    ((8.0, 2.0), (2.0, 2.0))
+    """
+    if tensor is None and pipeline is None:
+        if splits_layers:
+            return 1.0, devices
+        tensor = minimum(devices, node)
+        return tensor, maximum(devices / tensor, 1.0)
+    if tensor is None:
+        return maximum(devices / pipeline, 1.0), pipeline
+    return tensor, maximum(devices / tensor, 1.0) if pipeline is None else pipeline
 
 
-def numbers(degrees: Any) -> Any:
-    """Degrees of parallelism as numbers: not-a-number where none is named."""
-    if degrees is None:
-        return np.asarray(np.nan)
-    if has_gaps(degrees):
-        return np.array([np.nan if each is None else each for each in degrees.ravel().tolist()]).reshape(
-            degrees.shape
-        )
-    return np.asarray(degrees, dtype=float)
+def named(degree: Any) -> tuple[Any, Any]:
+    """A degree of parallelism of many cases as numbers, and where they name none (None, or not a number)."""
+    values = np.asarray(np.nan if degree is None else degree, dtype=float)
+    return values, np.isnan(values)
 
 
-def fill_gaps(hardware: Hardware, deployment: Deployment, engine: Engine, rates: Rates) -> Layout:
-    """`layout_of` where some cases name a degree and others do not."""
-    usual = layout_of(
-        hardware, deployment.changed(tensor_parallel=None, pipeline_parallel=None), engine, rates
-    )
-    devices = deployment.devices
-    given_t, given_p = numbers(deployment.tensor_parallel), numbers(deployment.pipeline_parallel)
-    no_t, no_p = np.isnan(given_t), np.isnan(given_p)
-    with np.errstate(invalid="ignore"):
-        tensor = np.where(
-            no_t, np.where(no_p, usual.tensor_parallel, maximum(devices / given_p, 1.0)), given_t
-        )
-        pipeline = np.where(
-            no_p, np.where(no_t, usual.pipeline_parallel, maximum(devices / given_t, 1.0)), given_p
-        )
-    return layout_of(
-        hardware, deployment.changed(tensor_parallel=tensor, pipeline_parallel=pipeline), engine, rates
+def degrees_of_each(
+    devices: Any, tensor: Any, pipeline: Any, *, node: float, splits_layers: bool
+) -> tuple[Any, Any]:
+    """`degrees` for arrays in which some cases name a degree and others do not."""
+    usual_tensor, usual_pipeline = degrees(devices, None, None, node=node, splits_layers=splits_layers)
+    tensor, no_tensor = named(tensor)
+    pipeline, no_pipeline = named(pipeline)
+    return (
+        np.where(no_tensor, np.where(no_pipeline, usual_tensor, maximum(devices / pipeline, 1.0)), tensor),
+        np.where(no_pipeline, np.where(no_tensor, usual_pipeline, maximum(devices / tensor, 1.0)), pipeline),
     )
 
 
@@ -99,20 +98,12 @@ def layout_of(hardware: Hardware, deployment: Deployment, engine: Engine, rates:
     """The layout asked for, or the engine's usual one: layers split over the devices, or tensors within a host."""
     devices = deployment.devices
     tensor, pipeline = deployment.tensor_parallel, deployment.pipeline_parallel
-    if has_gaps(tensor) or has_gaps(pipeline):
-        return fill_gaps(hardware, deployment, engine, rates)
     node = node_devices(rates.group)
-    if tensor is None and pipeline is None:
-        if engine.layout in ("layer", "pipeline"):
-            tensor, pipeline = 1.0, devices
-        else:
-            tensor = minimum(devices, node)
-            pipeline = maximum(devices / tensor, 1.0)
-    elif tensor is None and pipeline is not None:
-        tensor = maximum(devices / pipeline, 1.0)
-    elif pipeline is None and tensor is not None:
-        pipeline = maximum(devices / tensor, 1.0)
-    assert tensor is not None and pipeline is not None
+    many = isinstance(tensor, np.ndarray) or isinstance(pipeline, np.ndarray)
+    find = degrees_of_each if many else degrees
+    tensor, pipeline = find(
+        devices, tensor, pipeline, node=node, splits_layers=engine.layout in ("layer", "pipeline")
+    )
     expert = 1.0 if deployment.expert_parallel is None else deployment.expert_parallel
     names = deployment.interconnect
     if isinstance(names, np.ndarray):
@@ -124,7 +115,7 @@ def layout_of(hardware: Hardware, deployment: Deployment, engine: Engine, rates:
         bandwidth, latency = link_of(hardware, rates, names)
     # a tensor-parallel group wider than one host crosses the network
     wide = tensor > node
-    if rates.engine != "roofline":
+    if rates.engine != "roofline" and np.any(wide):
         values = parameters()
         latency = where(wide, maximum(latency, values["link_latency_s.network"]), latency)
         bandwidth = where(

@@ -89,9 +89,7 @@ def weight_bytes(model: Model, deployment: Deployment, engine: Engine | None = N
     """
     name = formats.for_engine(deployment.weight_format, engine.format_aliases if engine else {})
     parts = count_parameters(model)
-    bits = formats.lookup(name, "bits_per_weight")
-    embedding_bits = formats.lookup(name, "embedding_bits")
-    head_bits = formats.lookup(name, "head_bits")
+    bits, embedding_bits, head_bits = formats.stored_bits(name)
     linear = linear_weights(parts, deployment) * _sparse_bits(bits, deployment)
     if model.experts_only_quantized:
         # published in MXFP4, which its makers use for the experts alone

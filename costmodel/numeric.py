@@ -52,6 +52,10 @@ def distinct(names: Any) -> tuple[list[str], Any]:
 
     numpy sorts to find them, which takes several times as long for the few names that deployments have. One estimate
     asks up to eight times about the same array, so the last few answers are kept; arrays are never written to.
+
+    >>> names, places = distinct(np.array(["fp16", "int8", "fp16"]))
+    >>> names, places.tolist()
+    (['fp16', 'int8'], [0, 1, 0])
     """
     known = _distinct.get(id(names))
     if known is not None and known[0] is names:
@@ -60,13 +64,27 @@ def distinct(names: Any) -> tuple[list[str], Any]:
     places = {name: place for place, name in enumerate(dict.fromkeys(listed))}
     found = [str(name) for name in places]
     inverse = np.array([places[name] for name in listed], dtype=np.intp)
-    if len(_distinct) >= KEPT_NAMES:
-        _distinct.clear()
-    _distinct[id(names)] = (names, found, inverse)  # the array is kept, so no other gets its id
+    _keep(names, found, inverse)
     return found, inverse
 
 
-KEPT_NAMES = 16
+def spread_names(names: list[Any], places: Any) -> Any:
+    """The array of `names[i]` for each i of `places`, one-dimensional; `distinct` knows it without looking.
+
+    Where None is among the names it is an array of objects.
+    """
+    spread = np.array(names, dtype=object if None in names else None)[places]
+    _keep(spread, [str(name) for name in names], places)
+    return spread
+
+
+def _keep(names: Any, found: list[str], inverse: Any) -> None:
+    if len(_distinct) >= KEPT_NAMES:
+        _distinct.clear()
+    _distinct[id(names)] = (names, found, inverse)  # the array is kept, so no other gets its id
+
+
+KEPT_NAMES = 32
 _distinct: dict[int, tuple[Any, list[str], Any]] = {}
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from costmodel.efficiency import HIGHEST_SHARE, Rates, parameters, rates_for
+from costmodel.efficiency import HIGHEST_SHARE, Rates, make_rates, parameters, rates_for
 from costmodel.formats import Format, find_format
 from costmodel.numeric import distinct
 from costmodel.operators import WHOLE_ROWS
@@ -151,12 +151,22 @@ def paths_for(hardware: Hardware, engine: Engine, wanted: Sequence[Formats]) -> 
             if len(known) >= KEPT_PATHS:
                 known.clear()
             weights, activations, kernel = formats
-            path = known[formats] = make_path(
-                parameters(), rates, hardware, find_format(weights),
-                find_format(activations, "activations", "activation_format"), kernel or usual,
-            )  # fmt: skip
+            stored = find_format(weights)
+            kind = choose_path(
+                hardware, rates, stored, find_format(activations, "activations", "activation_format")
+            )
+            old = has_old_kernels(rates, hardware)
+            shares = shares_of(rates.group, rates.engine, stored.slug, kind, kernel or usual, old)
+            path = known[formats] = on_device(parameters(), rates, hardware, shares)
         found.append(path)
     return found
+
+
+@lru_cache(maxsize=8192)
+def shares_of(group: str, engine: str, weights: str, path: str, kernel: str, old: bool) -> Path:
+    """`of_format` for a device group and an engine class under the packaged values: devices of a group share it."""
+    values = parameters()
+    return of_format(values, make_rates(values, group, engine), find_format(weights), path, kernel, old)
 
 
 KEPT_PATHS = 512  # of one device and engine class; widths that a user states are without number
@@ -181,6 +191,41 @@ def make_path(
 ) -> Path:
     """The path, from the values of data/efficiency.csv."""
     path = choose_path(hardware, rates, weights, activations)
+    return on_device(
+        values, rates, hardware, of_format(values, rates, weights, path, kernel, has_old_kernels(rates, hardware))
+    )  # fmt: skip
+
+
+def on_device(values: Mapping[str, float], rates: Rates, hardware: Hardware, shares: Path) -> Path:
+    """The path of `of_format` with the rates of the device: FLOP/s, and the share of its bandwidth."""
+    peak = peak_flops(hardware, shares.path, accumulates_16=rates.accumulates_16)
+    if hardware.architecture == "x86-amx" and "llama.cpp" in rates.engine:
+        peak /= AMX_OVER_VECTOR.get(shares.path, AMX_OVER_VECTOR_FLOAT)
+    bandwidth = rates.bandwidth_share
+    if rates.engine != "roofline":
+        if rates.group == "apple" and hardware.bandwidth_bytes_per_s > ULTRA_BYTES_PER_S:
+            bandwidth *= values.get("bandwidth.ultra", 1.0)
+        if rates.group == "cpu":
+            if hardware.slug.endswith("-2s"):
+                bandwidth *= values.get("bandwidth.two_sockets", 1.0)
+            if hardware.bandwidth_bytes_per_s < FEW_CHANNELS_BYTES_PER_S:
+                bandwidth = min(bandwidth * values.get("bandwidth.few_channels", 1.0), HIGHEST_SHARE)
+    return shares._replace(
+        flops_per_s=peak * shares.flops_per_s, bandwidth_share=bandwidth * shares.bandwidth_share
+    )
+
+
+def has_old_kernels(rates: Rates, hardware: Hardware) -> bool:
+    """Whether the tuned kernels for narrow weights do not run on the device, or came after the engine's release."""
+    old = hardware.compute_capability is not None and hardware.compute_capability < TUNED_CAPABILITY
+    borrowed = rates.group in WITHOUT_CUDA and rates.engine not in OWN_KERNELS
+    return old or borrowed or rates.engine in BEFORE_TUNED
+
+
+def of_format(
+    values: Mapping[str, float], rates: Rates, weights: Format, path: str, kernel: str, old: bool
+) -> Path:
+    """A path as far as the format decides: `flops_per_s` is a share of the peak, `bandwidth_share` of the plain one."""
     ideal = rates.engine == "roofline"
     weight_only = weights.is_quantized and path in ("fp16", "fp32")
     narrow = weights.is_quantized and not weight_only
@@ -189,29 +234,16 @@ def make_path(
         share *= format_rates().get(("multiply", weights.slug), 1.0)
     if weights.scheme == "codebook" and kernel != "naive":
         kernel = "lut"
-    old = hardware.compute_capability is not None and hardware.compute_capability < TUNED_CAPABILITY
-    old = old or rates.engine in BEFORE_TUNED
-    old = old or (rates.group in WITHOUT_CUDA and rates.engine not in OWN_KERNELS)
     if kernel == "tuned" and old and weights.family in TUNED_FAMILIES:
         kernel = "naive"
-    bandwidth = rates.bandwidth_share
-    if rates.group == "apple" and hardware.bandwidth_bytes_per_s > ULTRA_BYTES_PER_S and not ideal:
-        bandwidth *= values.get("bandwidth.ultra", 1.0)
-    if hardware.slug.endswith("-2s") and rates.group == "cpu" and not ideal:
-        bandwidth *= values.get("bandwidth.two_sockets", 1.0)
-    if rates.group == "cpu" and hardware.bandwidth_bytes_per_s < FEW_CHANNELS_BYTES_PER_S and not ideal:
-        bandwidth = min(bandwidth * values.get("bandwidth.few_channels", 1.0), HIGHEST_SHARE)
-    dequantize = 1.0
+    bandwidth = dequantize = 1.0
     if weights.is_quantized and not ideal:
         scheme = values.get(f"decode_scheme.{weights.scheme}", 1.0)
-        bandwidth *= format_rates().get(("decode", weights.slug), scheme) * values.get(
+        bandwidth = format_rates().get(("decode", weights.slug), scheme) * values.get(
             f"decode_kernel.{kernel}", 1.0
         )
         if weight_only and not rates.widens_first:
             dequantize = values.get(f"dequantize.{kernel}", 1.1)
-    peak = peak_flops(hardware, path, accumulates_16=rates.accumulates_16)
-    if hardware.architecture == "x86-amx" and "llama.cpp" in rates.engine:
-        peak /= AMX_OVER_VECTOR.get(path, AMX_OVER_VECTOR_FLOAT)
     small_tables = weights.scheme == "lut" and weights.bits_per_weight < 4.0
     host_cost = values.get(f"host_format.{host_family(weights)}", 1.0)
     # kernels for a few tokens and narrow weights (Marlin's kind) read them slower than a matrix-vector kernel does
@@ -230,7 +262,7 @@ def make_path(
     unpack = values.get(f"vector_unpack.{packing}.{rates.group}", share) if packed and not ideal else share
     return Path(
         path=path,
-        flops_per_s=peak * share,
+        flops_per_s=share,
         bandwidth_share=bandwidth,
         weight_bytes=weights.bits_per_weight / BITS_PER_BYTE,
         head_bytes=weights.head_bits / BITS_PER_BYTE,
@@ -274,5 +306,7 @@ def paths(
         (names[0][i // (second * third)], names[1][i // third % second], names[2][i % third]) for i in places
     ]
     place = place.reshape(index.shape)
-    columns = zip(*paths_for(hardware, engine, wanted), strict=True)
-    return Path(*(np.array(column)[place] for column in columns))
+    found = paths_for(hardware, engine, wanted)
+    numbers = np.array([path[1:] for path in found], dtype=float).T[:, place]
+    named = Path(np.array([path.path for path in found])[place], *numbers)
+    return named._replace(weight_only=named.weight_only > 0.0)

@@ -17,6 +17,7 @@ import numpy as np
 
 from costmodel.errors import CostModelError
 from costmodel.formats import find_format
+from costmodel.numeric import spread_names
 from costmodel.specs import Deployment, Engine, Model, Workload
 from taxonomy.effects import formula_names, formula_value, knob_of, knob_values
 from taxonomy.model import Technique
@@ -235,51 +236,37 @@ def deployments(
 
     With `width` every candidate stands for that many neighbouring elements, over which its arrays spread.
     """
-    count = len(candidates) * width
-    if width == 1:
-        return Deployment(**{**base, **_plain_columns(base, candidates)})
-    columns: dict[str, list[tuple[int, Any]]] = {}
+    changed: dict[str, tuple[list[int], list[Any]]] = {}
     for position, changes in enumerate(candidates):
         for name, value in changes.items():
-            columns.setdefault(name, []).append((position, value))
-    values: Fields = dict(base)
-    for name, changed in columns.items():
-        values[name] = _column(name, base.get(name), changed, count, width)
-    return Deployment(**values)
-
-
-def _plain_columns(base: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> Fields:
-    """`_column` of every changed field, where each candidate is one element."""
-    count = len(candidates)
-    places: dict[str, tuple[list[int], list[Any]]] = {}
-    for position, changes in enumerate(candidates):
-        for name, value in changes.items():
-            known = places.get(name)
+            known = changed.get(name)
             if known is None:
-                known = places[name] = ([], [])
+                known = changed[name] = ([], [])
             known[0].append(position)
             known[1].append(value)
-    found: Fields = {}
-    for name, (positions, values) in places.items():
+    count = len(candidates)
+    numbers: dict[str, tuple[Any, list[int], list[Any]]] = {}
+    columns: Fields = {}
+    for name, (positions, values) in changed.items():
         usual = base.get(name)
-        if usual is None:
-            usual = NEUTRAL.get(name)
         kinds = {type(usual), *map(type, values)}
+        if type(None) in kinds and name in NEUTRAL and len(kinds) > 1:
+            usual = NEUTRAL[name] if usual is None else usual
+            values = [NEUTRAL[name] if value is None else value for value in values]
+            kinds = {type(usual), *map(type, values)}
         if kinds <= _NUMBERS:
-            column = np.full(count, usual, dtype=np.float64)
-            column[positions] = values
-        elif kinds in (_NAMES, _SWITCHES):
-            listed = [usual] * count
-            for position, value in zip(positions, values, strict=True):
-                listed[position] = value
-            column = np.array(listed)
-        else:  # mixed, or None among them
-            column = _column(name, base.get(name), list(zip(positions, values, strict=True)), count, 1)
-        found[name] = column
-    return found
+            numbers[name] = (usual, positions, values)
+        elif np.ndarray in kinds:
+            columns[name] = _spread(usual, positions, values, count, width)
+        else:
+            columns[name] = _column(usual, positions, values, count, width)
+    if numbers:
+        columns.update(zip(numbers, _table([*numbers.values()], count, width), strict=True))
+    return Deployment(**{**base, **columns})
 
 
-_NUMBERS, _NAMES, _SWITCHES = frozenset({int, float}), frozenset({str}), frozenset({bool})
+_NUMBERS = frozenset({int, float})
+_SWITCHES = frozenset({bool, np.bool_})
 
 # What None looks like as a number, for fields whose arrays cannot hold it: no limit, or (not a number) whatever the
 # engine does.
@@ -288,31 +275,40 @@ NEUTRAL: Fields = {
     "chunk_tokens": math.nan,
     "kv_waste_share": 0.0,
     "expert_parallel": 1.0,
+    "tensor_parallel": math.nan,
+    "pipeline_parallel": math.nan,
 }
 
 
-def _column(name: str, usual: Any, changed: list[tuple[int, Any]], count: int, width: int) -> Any:
-    """A field over all candidates: its usual value, except where a candidate changes it."""
-    if usual is None:
-        usual = NEUTRAL.get(name)
-    kinds = {type(value) for _, value in changed} | {type(usual)}
-    if type(None) in kinds:
-        if len(kinds) == 1:
-            return None
-        found = np.full(count, usual, dtype=object)
-    elif str in kinds:
-        longest = max(len(str(usual)), *(len(str(value)) for _, value in changed))
-        found = np.full(count, str(usual), dtype=f"U{longest}")
-    elif kinds <= {bool, np.bool_}:
-        found = np.full(count, bool(usual))
-    else:
-        found = np.full(count, float(usual), dtype=np.float64)
-    if width == 1 and found.dtype != object:
-        found[[position for position, _ in changed]] = [
-            NEUTRAL[name] if value is None else value for _, value in changed
-        ]
-        return found
-    for position, value in changed:
-        value = NEUTRAL.get(name) if value is None else value
-        found[position * width : (position + 1) * width] = value
-    return found
+def _table(columns: Sequence[tuple[Any, list[int], list[Any]]], count: int, width: int) -> Any:
+    """One row of numbers per column of (usual value, positions, values): the usual one but at its positions."""
+    usual = np.array([column[0] for column in columns], dtype=np.float64)
+    table = usual[:, None].repeat(count, axis=1)
+    rows = [row for row, column in enumerate(columns) for _ in column[1]]
+    table[rows, [place for column in columns for place in column[1]]] = [
+        value for column in columns for value in column[2]
+    ]
+    return table if width == 1 else table.repeat(width, axis=1)
+
+
+def _column(usual: Any, positions: list[int], values: list[Any], count: int, width: int) -> Any:
+    """Names or switches, None among them, over all candidates."""
+    kinds = {type(usual), *map(type, values)}
+    if kinds == {type(None)}:
+        return None
+    if str in kinds:
+        names: dict[Any, int] = {usual: 0}
+        places = np.zeros(count, dtype=np.intp)
+        places[positions] = [names.setdefault(value, len(names)) for value in values]
+        return spread_names([*names], places if width == 1 else places.repeat(width))
+    column = np.full(count, usual, object if type(None) in kinds else bool if kinds <= _SWITCHES else float)
+    column[positions] = values
+    return column if width == 1 else column.repeat(width)
+
+
+def _spread(usual: Any, positions: list[int], values: list[Any], count: int, width: int) -> Any:
+    """Numbers some of which differ over the elements of a candidate."""
+    column = np.full((count, width), usual, dtype=np.float64)
+    for position, value in zip(positions, values, strict=True):
+        column[position] = value
+    return column.ravel()
