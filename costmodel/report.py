@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from costmodel.efficiency import device_group, engine_class
+from costmodel.numeric import is_scalar, maximum, where
 from costmodel.operators import Operator
 from costmodel.units import MILLISECONDS_PER_SECOND
 
@@ -30,8 +31,8 @@ TOKENS_PER_PRICE = 1e6
 
 def _largest(names: tuple[str, ...], amounts: list[Any]) -> Any:
     """Name of the largest amount, for one case or for each of many."""
-    if all(isinstance(amount, int | float) for amount in amounts):
-        return names[max(range(len(names)), key=lambda i: amounts[i])]
+    if is_scalar(*amounts):
+        return names[amounts.index(max(amounts))]
     stacked = np.stack(np.broadcast_arrays(*amounts))
     return np.array(names)[np.argmax(stacked, axis=0)]
 
@@ -51,13 +52,13 @@ def bound_of(operators: list[Operator], terms: dict[str, Any]) -> Any:
 
 def bottleneck_of(estimate: Estimate) -> Any:
     """The bottleneck, in the taxonomy's words, that costs most of a request's time; capacity first if it lacks."""
-    steps = np.maximum(estimate.workload.output_tokens - 1.0, 0.0)
+    steps = maximum(estimate.workload.output_tokens - 1.0, 0.0)
     amounts: dict[str, Any] = dict.fromkeys(BOTTLENECKS, 0.0)
 
     def add(name: str, amount: Any) -> None:
         amounts[name] = amounts[name] + amount
 
-    accepted = np.maximum(estimate.deployment.tokens_per_step, 1.0)
+    accepted = maximum(estimate.deployment.tokens_per_step, 1.0)
     for operator in estimate.decode_operators:
         limited = operator.compute_s > operator.memory_s
         seconds = operator.seconds * steps / accepted
@@ -88,13 +89,8 @@ def bottleneck_of(estimate: Estimate) -> Any:
             if name in terms:
                 add(bottleneck, terms[name] * times)
     slowest = _largest(BOTTLENECKS, [amounts[name] for name in BOTTLENECKS])
-    lacking = np.where(
-        np.asarray(estimate.weights_bytes) >= np.asarray(estimate.available_bytes),
-        "weight-capacity",
-        "kv-capacity",
-    )
-    chosen = np.where(np.asarray(estimate.fits), slowest, lacking)
-    return str(chosen) if chosen.ndim == 0 else chosen
+    lacking = where(estimate.weights_bytes >= estimate.available_bytes, "weight-capacity", "kv-capacity")
+    return where(estimate.fits, slowest, lacking)
 
 
 def cost_and_energy(estimate: Estimate) -> tuple[Any, Any]:
