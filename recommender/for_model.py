@@ -78,31 +78,40 @@ def narrowed(
     techniques: Mapping[str, Technique], situation: Situation, knowledge: Knowledge
 ) -> dict[str, Technique]:
     """Formats that come in several widths, in the widest that fits, where their usual width does not."""
+    narrower = {slug: narrower_widths(techniques[slug]) for slug in knowledge.sized}
+    asked = [width for widths in narrower.values() for width in widths]
+    if not asked:
+        return {}
+    deployment = Deployment(**{**situation.base, "weight_format": np.array(asked)})
+    fits = memory(situation.model, situation.hardware, situation.workload, deployment, situation.engine).fits
+    fitting = iter(np.broadcast_to(fits, (len(asked),)).tolist())
     found = {}
-    for slug in knowledge.sized:
-        technique = techniques[slug]
-        widths = next(knob.choices for knob in technique.knobs if knob.name == WIDTHS)
-        usual = usual_format(technique)
-        narrower = widths[widths.index(usual) :]
-        deployment = Deployment(**{**situation.base, "weight_format": np.array(narrower)})
-        fits = memory(
-            situation.model, situation.hardware, situation.workload, deployment, situation.engine
-        ).fits
-        first = int(np.argmax(np.broadcast_to(fits, (len(narrower),))))
-        if first:  # 0: the usual width fits, or none does
-            found[slug] = replace(
-                technique,
-                effects=tuple(
-                    replace(effect, value=narrower[first]) if effect.field == WIDTHS else effect
-                    for effect in technique.effects
-                ),
-                engines=tuple(
-                    replace(item, how=item.how.replace(width_name(usual), width_name(narrower[first])))
-                    for item in technique.engines
-                ),
-                name=f"{technique.name} ({spoken_width(narrower[first])})",
-            )
+    for slug, widths in narrower.items():
+        fit = [width for width in widths if next(fitting)]
+        if fit and fit[0] != widths[0]:
+            found[slug] = in_width(techniques[slug], widths[0], fit[0])
     return found
+
+
+def narrower_widths(technique: Technique) -> Sequence[str]:
+    """The width a technique has by default, and those below it."""
+    widths: Sequence[str] = next(knob.choices for knob in technique.knobs if knob.name == WIDTHS)
+    return widths[widths.index(usual_format(technique)) :]
+
+
+def in_width(technique: Technique, usual: str, width: str) -> Technique:
+    """The technique with another width of its format, in its flags and its name, too."""
+    return replace(
+        technique,
+        effects=tuple(
+            replace(effect, value=width) if effect.field == WIDTHS else effect for effect in technique.effects
+        ),
+        engines=tuple(
+            replace(item, how=item.how.replace(width_name(usual), width_name(width)))
+            for item in technique.engines
+        ),
+        name=f"{technique.name} ({spoken_width(width)})",
+    )
 
 
 WIDTHS = "weight_format"  # the knob of a technique whose format comes in several widths, widest first
