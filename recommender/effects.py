@@ -76,11 +76,11 @@ def formula_workload(workload: Workload) -> SimpleNamespace:
 
 
 def _least(*values: Any) -> Any:
-    return reduce(np.minimum, values) if _is_array(*values) else min(values)
+    return reduce(np.minimum, values) if _is_array(values) else min(values)
 
 
 def _most(*values: Any) -> Any:
-    return reduce(np.maximum, values) if _is_array(*values) else max(values)
+    return reduce(np.maximum, values) if _is_array(values) else max(values)
 
 
 # Plain numbers stay plain: they go into JSON, and numpy on scalars is slow.
@@ -144,13 +144,15 @@ def _operate(operation: str, before: Any, value: Any) -> Any:
     return _most(before, value)
 
 
-def _is_array(*values: Any) -> bool:
-    return any(isinstance(value, np.ndarray) for value in values)
+def _is_array(values: Iterable[Any]) -> bool:
+    return np.ndarray in map(type, values)
 
 
 def _same(a: Any, b: Any) -> bool:
     if a is b:
         return True
+    if type(a) is float and type(b) is float:
+        return abs(a - b) <= 1e-12 * max(abs(a), abs(b), 1.0)
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return a is not None and b is not None and bool(np.all(a == b))
     if isinstance(a, float) and isinstance(b, int | float) and not isinstance(b, bool):
