@@ -11,11 +11,11 @@ from costmodel import intervals, memory, report, throughput
 from costmodel.assembly import Behaviour, build
 from costmodel.efficiency import Rates
 from costmodel.layout import Layout
-from costmodel.numeric import maximum, minimum, where
+from costmodel.numeric import is_zero, maximum, minimum, where
 from costmodel.offload import exposed_seconds, transfer_seconds
-from costmodel.operators import Operator, Setup
+from costmodel.operators import Operator, Setup, Work
 from costmodel.paths import Path
-from costmodel.phases import Phase, decode_step, prefill, total
+from costmodel.phases import Pass, Phase, Prompts, decode, prefill, prompts_of, run_passes, steps_of
 from costmodel.specs import Deployment, Engine, Hardware, Model, Workload
 
 
@@ -42,13 +42,20 @@ class Estimate:
     step_s: Any  # one decode step, without interleaved prefills
     prefill_terms: dict[str, Any] = field(default_factory=dict)
     decode_terms: dict[str, Any] = field(default_factory=dict)
-    prefill_operators: list[Operator] = field(default_factory=list)
-    decode_operators: list[Operator] = field(default_factory=list)
+    phases: tuple[Phase, ...] = ()  # prefill and decode
     cost_per_million_tokens_usd: Any = None
     energy_j_per_token: Any = None
     ttft_interval_s: tuple[Any, Any] = (0.0, 0.0)
     tpot_interval_s: tuple[Any, Any] = (0.0, 0.0)
     interval_basis: str = ""
+
+    @property
+    def prefill_operators(self) -> list[Operator]:
+        return self.phases[0].operators
+
+    @property
+    def decode_operators(self) -> list[Operator]:
+        return self.phases[1].operators
 
     @property
     def weights_bytes(self) -> Any:
@@ -119,91 +126,122 @@ class Times:
     sequences: Any
     prefill_terms: dict[str, Any]
     decode_terms: dict[str, Any]
-    prefill_operators: list[Operator]
-    decode_operators: list[Operator]
+    prefill: Phase
+    decode: Phase
 
 
 ADMITTED_TOKENS = 8192.0  # prompt tokens that a step admits where the engine sets no chunk size
 
 
-def _admitted(
-    setup: Setup, workload: Workload, deployment: Deployment, behaviour: Behaviour, sequences: Any, prompt: Any,
-    cached: Any,
-) -> tuple[Phase, Any, Any]:  # fmt: skip
-    """Prefill of the requests that a full batch admits in one step, how many they are, and how many could be.
+@dataclass(slots=True)
+class Load:
+    """What each request brings: numbers or arrays over the cases."""
 
-    In steady state B requests of n output tokens end and begin at B / n per step; their prompts share a pass as far
-    as its token budget goes.
-    """
-    budget = where(behaviour.chunk_tokens > 0, maximum(behaviour.chunk_tokens, 1.0), ADMITTED_TOKENS)
-    new = maximum(prompt - cached, 1.0)
-    arriving = sequences / maximum(workload.output_tokens, 1.0)
-    group = maximum(minimum(arriving, budget / new), 1.0)
-    phase = prefill(
-        setup, workload, deployment, behaviour, sequences=group, prompt_tokens=prompt, cached_tokens=cached,
-        listed=False,
-    )  # fmt: skip
-    return phase, group, budget / new
+    prompt: Any  # tokens of the prompt that are left after compression
+    cached: Any  # … of which the engine has keys and values already
+    steps: Any  # decode steps; output organisation writes parts of the answer side by side: fewer, of a larger batch
+    stages: Any  # that work side by side on different requests
 
 
-def _phases(
-    setup: Setup,
-    workload: Workload,
-    deployment: Deployment,
-    behaviour: Behaviour,
-    sequences: Any,
-    stages: Any,
-) -> tuple[Phase, Phase, Any, Any, Any]:
-    """Prefill of what is prefilled together, one decode step, prompt and cached tokens, and decode steps.
-
-    `sequences` are all that are in flight. Stages that work side by side each hold a micro-batch of B / stages, and
-    a token takes the time of its micro-batch through all stages: t(B / stages), never t(B) / stages for nothing.
-    """
+def load_of(layout: Layout, behaviour: Behaviour, workload: Workload, deployment: Deployment) -> Load:
+    """Tokens and steps of one request."""
     prompt = workload.input_tokens * deployment.prompt_kept
-    cached = where(behaviour.prefix_cache, prompt * workload.cache_hit_rate, 0.0)
-    together = where(behaviour.continuous, 1.0, sequences)
-    first = prefill(
-        setup, workload, deployment, behaviour,
-        sequences=together, prompt_tokens=prompt, cached_tokens=cached,
-    )  # fmt: skip
-    # output organisation writes parts of the answer side by side: fewer steps of a larger batch
-    steps = maximum(workload.output_tokens * deployment.output_kept, 1.0)
-    step = decode_step(
-        setup, deployment, behaviour,
-        sequences=maximum(sequences / stages, 1.0) / deployment.output_kept,
-        first_context=workload.context_tokens + prompt, new_tokens=steps,
-    )  # fmt: skip
-    return first, step, prompt, cached, steps
+    return Load(
+        prompt=prompt,
+        cached=where(behaviour.prefix_cache, prompt * workload.cache_hit_rate, 0.0),
+        steps=maximum(workload.output_tokens * deployment.output_kept, 1.0),
+        stages=1.0 if layout.serial_stages else layout.pipeline_parallel,
+    )
+
+
+class Loaded:
+    """Passes of one engine under one load, for any number of sequences in flight."""
+
+    def __init__(
+        self, setup: Setup, behaviour: Behaviour, workload: Workload, deployment: Deployment, load: Load
+    ) -> None:
+        self.setup, self.behaviour, self.workload = setup, behaviour, workload
+        self.deployment, self.load = deployment, load
+
+    def prompts(self, sequences: Any) -> Prompts:
+        """The prompts of so many requests, together."""
+        return prompts_of(
+            self.setup, self.workload, self.deployment, self.behaviour, sequences=sequences,
+            prompt_tokens=self.load.prompt, cached_tokens=self.load.cached,
+        )  # fmt: skip
+
+    def steps(self, sequences: Any) -> list[Work]:
+        """One decode step with so many requests in flight.
+
+        Stages that work side by side each hold a micro-batch of B / stages, and a token takes the time of its
+        micro-batch through all stages: t(B / stages), never t(B) / stages for nothing.
+        """
+        load = self.load
+        return steps_of(
+            self.setup, self.deployment, self.behaviour,
+            sequences=maximum(sequences / load.stages, 1.0) / self.deployment.output_kept,
+            first_context=self.workload.context_tokens + load.prompt, new_tokens=load.steps,
+        )  # fmt: skip
+
+    def admitted(self, sequences: Any) -> tuple[Any, Any]:
+        """How many requests a full batch admits in one step, and how many it could.
+
+        In steady state B requests of n output tokens end and begin at B / n per step; their prompts share a pass as
+        far as its token budget goes.
+        """
+        chunk = self.behaviour.chunk_tokens
+        budget = where(chunk > 0, maximum(chunk, 1.0), ADMITTED_TOKENS)
+        room = budget / maximum(self.load.prompt - self.load.cached, 1.0)
+        arriving = sequences / maximum(self.workload.output_tokens, 1.0)
+        return maximum(minimum(arriving, room), 1.0), room
+
+    def prefill(self, prompts: Prompts, one: Pass) -> Phase:
+        return prefill(self.setup, self.behaviour, prompts, one)
+
+    def in_flight(self, request_rate: Any) -> Any:
+        """Sequences in flight where requests come at a rate, from the times of one alone and of a full batch."""
+        full = self.workload.batch + 0.0
+        prompts, one, many = self.prompts(1.0), self.steps(1.0), self.steps(full)
+        first, *passes = run_passes(self.setup, self.deployment, [prompts.work, *one, *many])
+        alone_s = self.prefill(prompts, first).seconds
+        light_s = decode(self.deployment, passes[: len(one)]).seconds
+        steps = self.load.steps / self.deployment.tokens_per_step
+        slope = steps * (decode(self.deployment, passes[len(one) :]).seconds - light_s)
+        slope = maximum(slope / maximum(full - 1.0, 1.0), 0.0)
+        slope = slope + where(self.deployment.disaggregated, 0.0, alone_s)
+        fixed = maximum(alone_s + steps * light_s - slope, 0.0)
+        return throughput.sequences_at_rate(
+            request_rate=request_rate, fixed_s=fixed, slope_s=slope, most=full
+        )
 
 
 def times_of(
     setup: Setup, layout: Layout, behaviour: Behaviour, workload: Workload, deployment: Deployment
 ) -> Times:
     """Times from rates that are already known; everything may be an array, models and devices included."""
-    sequences = workload.batch + 0.0
-    stages = 1.0 if layout.serial_stages else layout.pipeline_parallel
-    first, step, prompt, cached, steps = _phases(setup, workload, deployment, behaviour, sequences, stages)
+    load = load_of(layout, behaviour, workload, deployment)
+    loaded = Loaded(setup, behaviour, workload, deployment, load)
+    prompt, cached, steps, stages = load.prompt, load.cached, load.steps, load.stages
     rate = workload.request_rate
-    if rate is not None:
-        alone, light, *_ = _phases(setup, workload, deployment, behaviour, 1.0, stages)
-        tokens = deployment.tokens_per_step
-        full_s = steps * step.seconds / tokens
-        slope = (full_s - steps * light.seconds / tokens) / maximum(sequences - 1.0, 1.0)
-        slope = maximum(slope, 0.0) + where(deployment.disaggregated, 0.0, alone.seconds)
-        fixed = maximum(alone.seconds + steps * light.seconds / tokens - slope, 0.0)
-        sequences = throughput.sequences_at_rate(
-            request_rate=rate, fixed_s=fixed, slope_s=slope, most=workload.batch + 0.0
-        )
-        first, step, prompt, cached, steps = _phases(
-            setup, workload, deployment, behaviour, sequences, stages
-        )
+    sequences = workload.batch + 0.0 if rate is None else loaded.in_flight(rate)
+    prompts = loaded.prompts(where(behaviour.continuous, 1.0, sequences))
+    works = [prompts.work, *loaded.steps(sequences)]
+    passes_of_step = slice(1, len(works))
+    interleaved = not (_scalar(sequences) and sequences <= 1.0) and not is_zero(behaviour.continuous)
+    if interleaved:
+        size, room = loaded.admitted(sequences)
+        others = loaded.prompts(size)
+        works.append(others.work)
+    passes = run_passes(setup, deployment, works)
+    first = loaded.prefill(prompts, passes[0])
+    step = decode(deployment, passes[passes_of_step])
 
     prefill_terms = dict(first.terms)
-    if not _zero(deployment.prompt_overhead_share):
+    if not is_zero(deployment.prompt_overhead_share):
         prefill_terms["prompt_compression"] = (
             deployment.prompt_overhead_share * first.seconds / maximum(deployment.prompt_kept, 1e-9)
         )
-    if not _zero(deployment.cache_host_share):
+    if not is_zero(deployment.cache_host_share):
         bytes_ = cached * (setup.shape.kv_elements + setup.shape.window_elements) * setup.kv_element_bytes
         prefill_terms["cache_transfer"] = exposed_seconds(
             transfer_s=transfer_seconds(
@@ -211,7 +249,7 @@ def times_of(
                 link_bytes_per_s=setup.host_bytes_per_s,
             ), device_s=first.device_s, overlap=0.0,
         )  # fmt: skip
-    if not _zero(deployment.disaggregated):
+    if not is_zero(deployment.disaggregated):
         bytes_ = prompt * (setup.shape.kv_elements + setup.shape.window_elements) * setup.kv_element_bytes
         prefill_terms["cache_transfer"] = prefill_terms.get("cache_transfer", 0.0) + where(
             deployment.disaggregated,
@@ -219,19 +257,21 @@ def times_of(
             0.0,
         )
     # stages of a split by layers can work on different chunks of the prompt
-    prefill_s = total(prefill_terms)
+    prefill_s = first.seconds
+    for name in prefill_terms.keys() - first.terms.keys():
+        prefill_s = prefill_s + prefill_terms[name]
 
     # --- per output token
-    accepted = maximum(deployment.tokens_per_step, 1.0)
-    decode_terms = {name: seconds / accepted for name, seconds in step.terms.items()}
-    if not (_scalar(deployment.output_kept) and deployment.output_kept == 1.0):
-        decode_terms = {name: seconds * deployment.output_kept for name, seconds in decode_terms.items()}
-    pure_s = total(decode_terms)
+    share = deployment.output_kept / maximum(deployment.tokens_per_step, 1.0)
+    decode_terms = {
+        name: seconds if is_zero(seconds) else seconds * share for name, seconds in step.terms.items()
+    }
+    pure_s = step.seconds * share
     mixes = behaviour.continuous & ~_boolean(deployment.disaggregated)
     mixed: Any = 0.0
     late: Any = 0.0
-    if not (_scalar(sequences) and sequences <= 1.0) and not (_zero(behaviour.continuous)):
-        group, size, room = _admitted(setup, workload, deployment, behaviour, sequences, prompt, cached)
+    if interleaved:
+        group = loaded.prefill(others, passes[-1])
         # in a mixed step the prompt's multiplications use the weights that the decoding reads anyway
         weights_s = step.terms["linear"] + step.terms["experts"]
         hidden = setup.mixed_overlap * minimum(weights_s, group.device_s)
@@ -248,9 +288,9 @@ def times_of(
         steps_with_others = maximum(workload.output_tokens - 1.0, 0.0)
         late = where(mixes, wanted * maximum(workload.output_tokens, 1.0) - mixed * steps_with_others, 0.0)
     decode_terms["prefill_of_others"] = mixed
-    tpot_s = total(decode_terms)
+    tpot_s = pure_s + mixed
     ttft_s = prefill_s
-    if not _zero(late):
+    if not is_zero(late):
         prefill_terms["queue"] = late
         ttft_s = ttft_s + late
     if rate is not None:
@@ -262,11 +302,11 @@ def times_of(
         ttft_s = ttft_s + wait
     # a first token is sampled by the prefill; a chunked prompt shares its steps with the running decodes
     chunk_share = where(mixes & (behaviour.chunk_tokens > 0), pure_s * where(sequences > 1.0, 1.0, 0.0), 0.0)
-    if not _zero(chunk_share):
+    if not is_zero(chunk_share):
         prefill_terms["decode_of_others"] = chunk_share
         ttft_s = ttft_s + chunk_share
 
-    if not _zero(deployment.cascade_share):
+    if not is_zero(deployment.cascade_share):
         # every request tries the small model first; the rest goes on to the large one (FrugalGPT, arXiv:2305.05176)
         mean = deployment.cascade_size + (1.0 - deployment.cascade_share)
         scale = where(deployment.cascade_share > 0.0, mean, 1.0)
@@ -284,24 +324,20 @@ def times_of(
         ttft_s=ttft_s, tpot_s=tpot_s, e2e_s=e2e_s, throughput_tok_s=tokens_s, prefill_s=prefill_s,
         together=where(behaviour.continuous, 1.0, sequences), step_s=pure_s, sequences=sequences,
         prefill_terms=prefill_terms, decode_terms=decode_terms,
-        prefill_operators=first.operators, decode_operators=step.operators,
+        prefill=first, decode=step,
     )  # fmt: skip
 
 
 def estimate(
-    model: Model, hardware: Hardware, workload: Workload, deployment: Deployment, engine: Engine, *,
-    counts: bool = True,
+    model: Model, hardware: Hardware, workload: Workload, deployment: Deployment, engine: Engine
 ) -> Estimate:  # fmt: skip
     """Price one deployment, or many at once: every field of `workload` and `deployment` may be an array.
-
-    Without `counts` the operators carry their times alone, no FLOPs and no bytes, which is cheaper for many.
 
     Time to first token: one prompt's prefill under continuous batching, the batch's otherwise. Time per output token:
     the decode step, and under continuous batching the share of the other requests' prefills, in the steady state of a
     full batch; e2e = ttft + (n − 1) · tpot either way.
     """
     setup, layout, rates, behaviour, path = build(model, hardware, deployment, engine)
-    setup.counts = counts
     needed = memory.memory(model, hardware, workload, deployment, engine, layout)
     times = times_of(setup, layout, behaviour, workload, deployment)
     if workload.request_rate is not None:
@@ -316,7 +352,7 @@ def estimate(
         requests_s=times.throughput_tok_s / maximum(workload.output_tokens, 1.0),
         sequences=times.sequences, step_s=times.step_s,
         prefill_terms=times.prefill_terms, decode_terms=times.decode_terms,
-        prefill_operators=times.prefill_operators, decode_operators=times.decode_operators,
+        phases=(times.prefill, times.decode),
     )  # fmt: skip
     result.cost_per_million_tokens_usd, result.energy_j_per_token = report.cost_and_energy(result)
     intervals.attach(result)
@@ -325,11 +361,6 @@ def estimate(
 
 def _scalar(value: Any) -> bool:
     return isinstance(value, int | float)
-
-
-def _zero(value: Any) -> bool:
-    """True where a scalar is zero or False: the term is then left out."""
-    return isinstance(value, bool | int | float | np.bool_) and not value
 
 
 def _boolean(value: Any) -> Any:

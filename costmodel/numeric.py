@@ -88,6 +88,19 @@ KEPT_NAMES = 32
 _distinct: dict[int, tuple[Any, list[str], Any]] = {}
 
 
+def is_zero(value: Any) -> bool:
+    """A plain zero or False, not an array of them: what it multiplies need not be worked out."""
+    return isinstance(value, PLAIN) and not value
+
+
+def is_one(value: Any) -> bool:
+    """A plain one: nothing is shared out."""
+    return isinstance(value, int | float) and value == 1
+
+
+PLAIN = (float, int, np.bool_)
+
+
 def power(base: Any, exponent: Any) -> Any:
     """base ** exponent for a non-negative base."""
     if isinstance(base, SCALARS) and isinstance(exponent, SCALARS):

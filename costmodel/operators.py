@@ -6,14 +6,15 @@ sequences and context tokens differ.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from costmodel.attention import score_matrix_bytes
 from costmodel.comm import all_reduce_seconds, all_to_all_seconds, point_to_point_seconds
 from costmodel.experts import touched_experts
 from costmodel.linear import FLOPS_PER_WEIGHT, Shape
-from costmodel.numeric import maximum, minimum, where
+from costmodel.numeric import is_one, is_zero, maximum, minimum, where
 from costmodel.roofline import combine
 
 ACTIVATION_BYTES = 2.0  # activations between operators stay in 16 bits
@@ -28,17 +29,100 @@ SMALL_ROWS = 8.0  # up to here kernels for vectors run, which have no tiles to f
 NORM_TRANSFERS = 8.0  # hidden-sized reads and writes per layer: two norms, two residual additions
 
 
-class Operator(NamedTuple):
-    """Work and time of one kind of operator in one pass, all layers together, on the busiest device."""
+@dataclass(slots=True)
+class Cost:
+    """Work and time of one unit: FLOPs and bytes of it, seconds on the device that does it. Numbers or arrays."""
+
+    flops: Any = 0.0
+    bytes: Any = 0.0
+    compute_s: Any = 0.0
+    memory_s: Any = 0.0
+    link_s: Any = 0.0
+    seconds: Any = 0.0
+
+    def part(self, cut: Callable[[Any], Any]) -> Cost:
+        """What `cut` leaves of every amount."""
+        return Cost(
+            cut(self.flops), cut(self.bytes), cut(self.compute_s), cut(self.memory_s), cut(self.link_s),
+            cut(self.seconds),
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Operator:
+    """Work and time of one kind of operator in one pass, all layers together, on the busiest device.
+
+    `units` of the model, of which each device has a `share`, at a `cost` each; amounts are worked out when asked for.
+    """
 
     name: str
     count: Any
-    flops: Any
-    bytes: Any
-    compute_s: Any
-    memory_s: Any
-    link_s: Any
-    seconds: Any
+    cost: Cost
+    units: Any = 1.0
+    share: Any = 1.0
+    devices: Any = 1.0
+
+    @property
+    def flops(self) -> Any:
+        """Of all devices."""
+        return self.cost.flops * self.units * self.share * self.devices
+
+    @property
+    def bytes(self) -> Any:
+        """Of all devices."""
+        return self.cost.bytes * self.units * self.share * self.devices
+
+    @property
+    def compute_s(self) -> Any:
+        return self._each(self.cost.compute_s)
+
+    @property
+    def memory_s(self) -> Any:
+        return self._each(self.cost.memory_s)
+
+    @property
+    def link_s(self) -> Any:
+        return self._each(self.cost.link_s)
+
+    @property
+    def seconds(self) -> Any:
+        return self._each(self.cost.seconds)
+
+    def _each(self, amount: Any) -> Any:
+        if is_zero(amount) or is_zero(self.units):
+            return 0.0
+        if not is_one(self.units):
+            amount = amount * self.units
+        return amount if is_one(self.share) else amount * self.share
+
+    def part(self, cut: Callable[[Any], Any], times: Any = 1.0) -> Operator:
+        """What `cut` leaves of every amount, so many times over."""
+        count, share = cut(self.count), cut(self.share)
+        if not is_one(times):
+            count, share = count * times, share * times
+        return Operator(self.name, count, self.cost.part(cut), cut(self.units), share, cut(self.devices))
+
+
+NO_COST = Cost()
+
+
+@dataclass(slots=True)
+class Work:
+    """What one forward pass is asked to do; numbers or arrays over the cases."""
+
+    tokens: Any  # query tokens through the linear operators, all sequences
+    sequences: Any
+    logit_rows: Any  # tokens whose logits are computed
+    kv_read_tokens: Any  # cached tokens read per sequence
+    pairs: Any  # query × context pairs of attention, all sequences (full-attention layers)
+    window_pairs: Any
+    score_flops: Any  # per pair, all full-attention layers
+    kv_read_factor: Any = 1.0  # time of reading the cache over that of its bytes at the kernels' usual rate
+    unfused_attention: Any = False
+    attention_share: Any = 1.0
+    layers_run: Any = 1.0
+    weight_share: Any = 1.0  # contextual sparsity: share of the linear weights that the pass touches
+    host_cache_bytes: Any = 0.0  # of keys and values that come from host memory
 
 
 @dataclass(slots=True)
@@ -95,49 +179,25 @@ class Setup:
     host_flops_per_s: Any
     disk_bytes_per_s: Any
     ideal: bool = False  # the roofline: no kernels, no overheads
-    counts: bool = True  # operators carry FLOPs and bytes; times alone are cheaper
-
-
-@dataclass(slots=True)
-class PerWeight:
-    """What one weight costs in a pass in which every weight meets the same tokens: FLOPs, bytes, seconds."""
-
-    flops: Any
-    bytes: Any
-    compute_s: Any
-    memory_s: Any
-    seconds: Any
-    counts: bool
-
-    def operator(self, name: str, weights: Any, devices: Any, count: Any) -> Operator:
-        """A group of multiplications with so many `weights` on each of `devices`."""
-        if is_zero(weights):
-            return Operator(name, count, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        flops: Any = 0.0
-        bytes_: Any = 0.0
-        if self.counts:
-            every = weights * devices
-            flops, bytes_ = every * self.flops, every * self.bytes
-        return Operator(
-            name, count, flops, bytes_, weights * self.compute_s, weights * self.memory_s, 0.0, weights * self.seconds
-        )  # fmt: skip
 
 
 def per_weight(
     setup: Setup, tokens: Any, *, read_share: Any = 1.0, flops_share: Any = 1.0, bytes_per_weight: Any = None,
     rate_share: Any = 1.0, tile_rows: Any = None,
-) -> PerWeight:  # fmt: skip
-    """2 FLOPs per weight and token, each weight read once per pass.
+) -> Cost:  # fmt: skip
+    """What one weight costs: 2 FLOPs for each token, one reading for each pass.
 
     `read_share` of the weights is touched (experts); `flops_share` of them multiplies a given token.
     """
-    flops = FLOPS_PER_WEIGHT * tokens * flops_share
-    bytes_ = read_share * (setup.weight_bytes if bytes_per_weight is None else bytes_per_weight)
-    # rows per matrix: an expert multiplies only the tokens routed to it
-    rows = tokens * flops_share / read_share
-    many = rows > SMALL_ROWS
+    bytes_ = setup.weight_bytes if bytes_per_weight is None else bytes_per_weight
+    rows = each = tokens
+    if not is_one(flops_share):
+        rows = each = tokens * flops_share
+    if not is_one(read_share):
+        bytes_ = read_share * bytes_
+        rows = each / read_share  # an expert multiplies only the tokens routed to it
     tile = setup.tile_rows if tile_rows is None else tile_rows
-    alone_s = flops * setup.flops_share / setup.linear_flops_per_s
+    alone_s = each * (FLOPS_PER_WEIGHT * setup.flops_share / setup.linear_flops_per_s)
     if is_one(setup.vector_share):
         compute_s = tiled_seconds(setup, alone_s, rows, tile, rate_share)
     else:
@@ -149,12 +209,13 @@ def per_weight(
             setup.vector_share == 1.0, tiled_seconds(setup, alone_s, rows, tile, rate_share), apart_s
         )
     if not is_zero(setup.widen_s_per_weight):
-        compute_s = compute_s + read_share * setup.widen_s_per_weight * many
+        compute_s = compute_s + read_share * setup.widen_s_per_weight * (rows > SMALL_ROWS)
     memory_s = bytes_ / setup.weight_bytes_per_s
     if not is_one(setup.batched_share):
         memory_s = memory_s / where(rows > ONE_ROW, setup.batched_share, 1.0)
-    seconds = combine(compute_s, memory_s, setup.exposed_share)
-    return PerWeight(flops, bytes_, compute_s, memory_s, seconds, setup.counts)
+    return Cost(
+        FLOPS_PER_WEIGHT * each, bytes_, compute_s, memory_s, 0.0, combine(compute_s, memory_s, setup.exposed_share)
+    )  # fmt: skip
 
 
 def tiled_seconds(setup: Setup, alone_s: Any, rows: Any, tile: Any, rate_share: Any) -> Any:
@@ -174,138 +235,104 @@ def filled(rows: Any, tile: Any) -> Any:
     return minimum(maximum((rows - SMALL_ROWS) / (tile - SMALL_ROWS), 0.0), 1.0)
 
 
-def is_zero(value: Any) -> bool:
-    """A plain zero: what it multiplies need not be worked out."""
-    return isinstance(value, float) and value == 0.0
-
-
-def is_one(value: Any) -> bool:
-    """A plain one: nothing is shared out."""
-    return isinstance(value, int | float) and value == 1
-
-
-def run_pass(
-    setup: Setup,
-    *,
-    tokens: Any,  # query tokens through the linear operators, all sequences
-    sequences: Any,
-    logit_rows: Any,  # tokens whose logits are computed
-    kv_read_tokens: Any,  # cached tokens read per sequence
-    pairs: Any,  # query × context pairs of attention, all sequences (full-attention layers)
-    window_pairs: Any,
-    decode: bool,
-    unfused_attention: Any = False,
-    attention_share: Any = 1.0,
-    attention_parallel: Any = 1.0,  # share of the device's bandwidth that the attention kernel can use
-    layers_run: Any = 1.0,
-    weight_share: Any = 1.0,  # contextual sparsity: share of the linear weights that the pass touches
-) -> list[Operator]:
+def run_pass(setup: Setup, work: Work) -> list[Operator]:
     """The operators of one pass, in order of execution, each summed over the layers it occurs in.
 
     Seconds are those of the pass's latency: divided by tensor parallelism, not by pipeline parallelism, whose
     stages work one after another on the same tokens.
     """
-    shape = setup.shape
-    kept = setup.weights_kept * setup.layers_kept * layers_run * weight_share
-    layers = shape.layers * setup.layers_kept * layers_run
-    devices = setup.tensor_parallel
-    share = kept / devices  # of the model's weights, on each device
-    dense = per_weight(setup, tokens)
-    operators = [dense.operator("qkv_projection", shape.qkv_params * share, devices, layers)]
-
-    elements = shape.kv_elements * kv_read_tokens
-    if not is_zero(shape.window_elements):
-        elements = elements + shape.window_elements * minimum(kv_read_tokens, shape.window_tokens)
+    shape, devices, tokens = setup.shape, setup.tensor_parallel, work.tokens
+    kept = setup.layers_kept * work.layers_run
+    layers = shape.layers * kept
+    share = setup.weights_kept / devices * kept * work.weight_share  # of the model's weights, on each device
     # one cache head cannot be cut: tensor parallelism beyond the KV heads replicates them
-    kv_split = minimum(setup.tensor_parallel, shape.kv_heads)
-    kv_bytes = (
-        elements
-        * sequences
-        * setup.kv_element_bytes
-        * setup.kv_kept
-        * setup.layers_kept
-        * layers_run
-        / kv_split
-        + shape.state_bytes * sequences * 2.0 / setup.tensor_parallel
-    )
-    score = shape.decode_score_flops if decode else shape.score_flops
-    flops = score * pairs
-    if not is_zero(shape.window_score_flops):
-        flops = flops + shape.window_score_flops * window_pairs
-    if not is_one(attention_share):
-        flops = flops * attention_share
-    flops = flops * setup.layers_kept * layers_run / setup.tensor_parallel
-    matrix_bytes = where(
-        unfused_attention,
-        score_matrix_bytes(pairs=pairs, score_heads=shape.score_heads) * setup.score_factor
-        / setup.tensor_parallel * setup.layers_kept, 0.0,
-    )  # fmt: skip
-    compute_s = flops / setup.attention_flops_per_s
-    repeated = 1.0 + setup.grouped_reads * (shape.heads / shape.kv_heads - 1.0) * (1.0 if decode else 0.0)
-    memory_s = (
-        kv_bytes * repeated / attention_parallel / setup.kv_bytes_per_s
-        + matrix_bytes / setup.weight_bytes_per_s
-    )
-    done: Any = 0.0
-    read: Any = 0.0
-    if setup.counts:
-        done = flops * setup.tensor_parallel
-        read = (kv_bytes + matrix_bytes) * setup.tensor_parallel
-    seconds = combine(compute_s, memory_s, setup.exposed_share)
-    operators.append(Operator("attention", layers, done, read, compute_s, memory_s, 0.0, seconds))
-    written = (shape.kv_elements + shape.window_elements) * tokens * setup.kv_element_bytes * setup.kv_kept
-    written = written * setup.layers_kept * layers_run / kv_split
-    write_s = written / setup.kv_bytes_per_s
-    every = written * kv_split if setup.counts else 0.0
-    operators.append(Operator("kv_write", layers, 0.0, every, 0.0, write_s, 0.0, write_s))
-    operators.append(dense.operator("attention_output", shape.out_params * share, devices, layers))
-    operators.append(dense.operator("mlp", (shape.mlp_params + shape.mixer_params) * share, devices, layers))
-    operators += expert_operators(setup, tokens, share, layers_run)
-    scan_s = setup.mixer_layers * setup.mixer_layer_s * setup.layers_kept * layers_run
-    operators.append(Operator("state_scan", setup.mixer_layers, 0.0, 0.0, 0.0, 0.0, 0.0, scan_s))
-
-    moved = (
-        tokens
-        * layers
-        * ACTIVATION_BYTES
-        * (NORM_TRANSFERS * shape.hidden + 3.0 * shape.mlp_width / setup.tensor_parallel)
-    )
-    moved = moved * setup.elementwise_factor
+    kv_split = minimum(devices, shape.kv_heads)
+    linear = per_weight(setup, tokens)
+    operators = [
+        Operator("qkv_projection", layers, linear, shape.qkv_params, share, devices),
+        Operator("attention", layers, attention_cost(setup, work, kept, kv_split), devices=devices),
+        Operator("kv_write", layers, kv_write_cost(setup, tokens, kept / kv_split), devices=kv_split),
+        Operator("attention_output", layers, linear, shape.out_params, share, devices),
+        Operator("mlp", layers, linear, shape.mlp_params + shape.mixer_params, share, devices),
+        *expert_operators(setup, tokens, share, kept),
+    ]
+    scan_s = 0.0 if is_zero(setup.mixer_layers) else setup.mixer_layers * setup.mixer_layer_s * kept
+    operators.append(Operator("state_scan", setup.mixer_layers, Cost(seconds=scan_s)))
+    width = NORM_TRANSFERS * shape.hidden + 3.0 * shape.mlp_width / devices
+    moved = tokens * layers * (ACTIVATION_BYTES * width * setup.elementwise_factor)
     moved_s = moved / setup.weight_bytes_per_s
-    operators.append(Operator("norm_elementwise", layers, 0.0, moved, 0.0, moved_s, 0.0, moved_s))
-
-    head = per_weight(setup, logit_rows, bytes_per_weight=setup.head_bytes)
-    operators.append(head.operator("lm_head", shape.head_params / devices, devices, 1.0))
+    operators.append(
+        Operator("norm_elementwise", layers, Cost(bytes=moved, memory_s=moved_s, seconds=moved_s))
+    )
+    head = per_weight(setup, work.logit_rows, bytes_per_weight=setup.head_bytes)
+    operators.append(Operator("lm_head", 1.0, head, shape.head_params, 1.0 / devices, devices))
     return operators + link_operators(setup, tokens, layers)
 
 
-def expert_operators(setup: Setup, tokens: Any, share: Any, layers_run: Any) -> list[Operator]:
+def attention_cost(setup: Setup, work: Work, kept: Any, kv_split: Any) -> Cost:
+    """Scores and values of all layers on one device, and reading the cache and the state."""
+    shape, devices = setup.shape, setup.tensor_parallel
+    elements = shape.kv_elements * work.kv_read_tokens
+    if not is_zero(shape.window_elements):
+        elements = elements + shape.window_elements * minimum(work.kv_read_tokens, shape.window_tokens)
+    read = elements * work.sequences * kept * (setup.kv_element_bytes * setup.kv_kept / kv_split)
+    if not is_zero(shape.state_bytes):
+        read = read + shape.state_bytes * work.sequences * 2.0 / devices
+    flops = work.score_flops * work.pairs
+    if not is_zero(shape.window_score_flops):
+        flops = flops + shape.window_score_flops * work.window_pairs
+    if not is_one(work.attention_share):
+        flops = flops * work.attention_share
+    flops = flops * kept / devices
+    compute_s = flops / setup.attention_flops_per_s
+    memory_s = read * work.kv_read_factor / setup.kv_bytes_per_s
+    if work.unfused_attention is not False:
+        matrix = score_matrix_bytes(pairs=work.pairs, score_heads=shape.score_heads) * (
+            setup.score_factor / devices * setup.layers_kept
+        )
+        matrix = where(work.unfused_attention, matrix, 0.0)
+        read = read + matrix
+        memory_s = memory_s + matrix / setup.weight_bytes_per_s
+    return Cost(flops, read, compute_s, memory_s, 0.0, combine(compute_s, memory_s, setup.exposed_share))
+
+
+def kv_write_cost(setup: Setup, tokens: Any, kept: Any) -> Cost:
+    """Keys and values of the new tokens, written by one device that has a share `kept` of the heads and layers."""
+    shape = setup.shape
+    each = (shape.kv_elements + shape.window_elements) * setup.kv_element_bytes * setup.kv_kept
+    written = tokens * kept * each
+    seconds = written / setup.kv_bytes_per_s
+    return Cost(bytes=written, memory_s=seconds, seconds=seconds)
+
+
+def expert_operators(setup: Setup, tokens: Any, share: Any, kept: Any) -> list[Operator]:
     """Routed experts and their router; nothing in a dense model."""
     shape, devices = setup.shape, setup.tensor_parallel
     count = shape.moe_layers
     if is_zero(shape.expert_params) and is_zero(shape.router_params) and is_zero(count):
-        return [Operator(name, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0) for name in ("experts", "router")]
+        return [Operator("experts", 0.0, NO_COST), Operator("router", 0.0, NO_COST)]
     touched = touched_experts(experts=setup.experts, active_experts=setup.active_experts, tokens=tokens)
     routed = per_weight(
         setup, tokens, read_share=touched / setup.experts, flops_share=setup.active_experts / setup.experts,
         rate_share=setup.expert_share, tile_rows=setup.expert_tile_rows,
     )  # fmt: skip
-    router = per_weight(setup, tokens, bytes_per_weight=ACTIVATION_BYTES).operator(
-        "router", shape.router_params * share, devices, count
-    )
-    routing_s = router.seconds + setup.expert_layer_s * count * setup.layers_kept * layers_run
+    weights = shape.router_params * share
+    each = per_weight(setup, tokens, bytes_per_weight=ACTIVATION_BYTES)
+    router = Cost(
+        each.flops * weights, each.bytes * weights, each.compute_s * weights, each.memory_s * weights, 0.0,
+        each.seconds * weights + setup.expert_layer_s * count * kept,
+    )  # fmt: skip
     return [
-        routed.operator(
-            "experts", shape.expert_params * setup.experts / shape.experts * share, devices, count
+        Operator(
+            "experts", count, routed, shape.expert_params * setup.experts / shape.experts, share, devices
         ),
-        router._replace(seconds=routing_s),
+        Operator("router", count, router, devices=devices),
     ]
 
 
 def link_operators(setup: Setup, tokens: Any, layers: Any) -> list[Operator]:
     """What goes between devices: all-reduces, hand-over between stages, tokens to their experts."""
-    shape = setup.shape
-    message = tokens * shape.hidden * ACTIVATION_BYTES
+    message = tokens * (setup.shape.hidden * ACTIVATION_BYTES)
     return [
         reduce_operator(setup, message, layers),
         stage_operator(setup, message),
@@ -316,49 +343,48 @@ def link_operators(setup: Setup, tokens: Any, layers: Any) -> list[Operator]:
 def reduce_operator(setup: Setup, message: Any, layers: Any) -> Operator:
     """Two all-reduces per layer among the devices that share it."""
     if is_one(setup.tensor_parallel):
-        return Operator("all_reduce", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return Operator("all_reduce", 0.0, NO_COST)
     reduce_s = all_reduce_seconds(
         bytes_=message, devices=setup.tensor_parallel, bytes_per_s=setup.link_bytes_per_s,
         latency_s=setup.link_latency_s,
     )  # fmt: skip
-    collectives, several = 2.0 * layers, setup.tensor_parallel > 1.0
-    seconds = reduce_s * collectives
-    moved = message * collectives * several if setup.counts else 0.0
-    return Operator("all_reduce", collectives * several, 0.0, moved, 0.0, 0.0, seconds, seconds)
+    collectives = 2.0 * layers * (setup.tensor_parallel > 1.0)
+    cost = Cost(bytes=message, link_s=reduce_s, seconds=reduce_s)
+    return Operator("all_reduce", collectives, cost, collectives)
 
 
 def stage_operator(setup: Setup, message: Any) -> Operator:
     """Activations handed from stage to stage."""
     if is_one(setup.pipeline_parallel):
-        return Operator("stage_transfer", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return Operator("stage_transfer", 0.0, NO_COST)
     stages = setup.pipeline_parallel - 1.0
-    seconds = stages * point_to_point_seconds(
+    seconds = point_to_point_seconds(
         bytes_=message, bytes_per_s=setup.link_bytes_per_s, latency_s=setup.link_latency_s
     )
-    moved = message * stages if setup.counts else 0.0
-    return Operator("stage_transfer", stages, 0.0, moved, 0.0, 0.0, seconds, seconds)
+    return Operator("stage_transfer", stages, Cost(bytes=message, link_s=seconds, seconds=seconds), stages)
 
 
 def exchange_operator(setup: Setup, message: Any) -> Operator:
     """Tokens sent to the devices of their experts and back."""
     layers = setup.shape.moe_layers
     if is_zero(layers) or is_one(setup.expert_parallel):
-        return Operator("expert_exchange", layers, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return Operator("expert_exchange", layers, NO_COST)
     seconds = all_to_all_seconds(
         bytes_=2.0 * message * setup.active_experts, devices=setup.expert_parallel,
         bytes_per_s=setup.link_bytes_per_s, latency_s=2.0 * setup.link_latency_s,
-    ) * where(layers > 0, layers, 0.0)  # fmt: skip
-    return Operator("expert_exchange", layers, 0.0, 0.0, 0.0, 0.0, seconds, seconds)
+    )  # fmt: skip
+    return Operator("expert_exchange", layers, Cost(link_s=seconds, seconds=seconds), maximum(layers, 0.0))
 
 
-def overheads(setup: Setup, device_s: Any, *, sequences: Any, layers_run: Any = 1.0) -> tuple[Any, Any]:
-    """Launch and framework time of one pass that the device's work does not hide.
+def overheads(setup: Setup, work: Work, device_s: Any) -> tuple[Any, Any]:
+    """Launch and framework time of one pass that the device's work of `device_s` does not hide.
 
     Kernels leave gaps of `layer_gap_s` per layer. The host issues a layer's kernels in `layer_host_s`; it runs ahead
     of the device, so only what exceeds the device's own time shows.
     """
-    layers = setup.shape.layers * setup.layers_kept * layers_run
-    gaps = layers * setup.layer_gap_s
-    host_s = layers * setup.layer_host_s
-    waiting = maximum(host_s - device_s - gaps, 0.0) + HOST_EXPOSED * minimum(host_s, device_s)
-    return gaps + waiting, setup.step_s + setup.sequence_s * sequences
+    layers = setup.shape.layers * (setup.layers_kept * work.layers_run)
+    launch = layers * setup.layer_gap_s
+    if not is_zero(setup.layer_host_s):
+        host_s = layers * setup.layer_host_s
+        launch = launch + maximum(host_s - device_s - launch, 0.0) + HOST_EXPOSED * minimum(host_s, device_s)
+    return launch, setup.step_s + setup.sequence_s * work.sequences

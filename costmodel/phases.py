@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from costmodel.assembly import EAGER_DECODE_COPIES, MICRO_BATCH_TOKENS, Behaviour
 from costmodel.attention import causal_pairs, mean_context
 from costmodel.experts import touched_experts
-from costmodel.linear import FLOPS_PER_WEIGHT
-from costmodel.numeric import ceiling, maximum, minimum, where
+from costmodel.linear import FLOPS_PER_WEIGHT, Shape
+from costmodel.numeric import ceiling, is_one, is_zero, maximum, minimum, where
 from costmodel.offload import exposed_seconds, host_compute_seconds, transfer_seconds
-from costmodel.operators import Operator, Setup, is_zero, overheads, run_pass
+from costmodel.operators import Operator, Setup, Work, overheads, run_pass
 from costmodel.specs import Deployment, Workload
 from costmodel.speculative import draft_seconds
 
@@ -24,17 +25,6 @@ MICRO_BATCH_COPIES = 4.0  # llama.cpp keeps at most four micro-batches in flight
 LAUNCH_QUEUE = 1024.0  # pending kernel launches of a CUDA context
 BLOCKED_OVERLAP = 0.15
 SMALLEST_SHARE = 0.25  # of the bandwidth that such a kernel still reaches with a single row
-
-
-@dataclass(slots=True)
-class Phase:
-    """Time of one phase: `seconds` is the sum of the terms."""
-
-    seconds: Any
-    terms: dict[str, Any]
-    operators: list[Operator] = field(default_factory=list)
-    device_s: Any = 0.0
-    weight_memory_s: Any = 0.0  # time in which weights stream, available to other work in a mixed step
 
 
 TERM_OF = {
@@ -51,12 +41,135 @@ TERM_OF = {
 }
 
 
-def sum_terms(operators: list[Operator]) -> dict[str, Any]:
-    """Seconds by term; linear operators are one term."""
-    terms: dict[str, Any] = {}
+@dataclass(slots=True)
+class Passes:
+    """Passes that were worked out together: a row each, where arrays have one axis more than the cases' (`rank`)."""
+
+    rank: int
+    seconds: Any  # everything
+    device_s: Any
+    terms: dict[str, Any]
+    operators: list[Operator]
+
+
+class Pass(NamedTuple):
+    """One of them; times and amounts are cut out when asked for."""
+
+    passes: Passes
+    row: int
+
+    def cut(self, value: Any) -> Any:
+        """This pass's part of an array over passes and cases; what is the same for all of them, as it is."""
+        if isinstance(value, np.ndarray) and value.ndim > self.passes.rank:
+            return value[self.row]
+        return value
+
+    @property
+    def seconds(self) -> Any:
+        return self.cut(self.passes.seconds)
+
+    @property
+    def device_s(self) -> Any:
+        return self.cut(self.passes.device_s)
+
+    def terms(self, times: Any = 1.0) -> dict[str, Any]:
+        """Seconds by term of so many passes like this one."""
+        found = {name: self.cut(seconds) for name, seconds in self.passes.terms.items()}
+        if is_one(times):
+            return found
+        return {name: seconds if is_zero(seconds) else seconds * times for name, seconds in found.items()}
+
+    def operators(self, times: Any = 1.0) -> list[Operator]:
+        """The operators of so many passes like this one."""
+        return [operator.part(self.cut, times) for operator in self.passes.operators]
+
+
+@dataclass(slots=True)
+class Phase:
+    """Time of one phase, its passes and what comes on top: `seconds` is the sum of the terms."""
+
+    seconds: Any
+    terms: dict[str, Any]
+    one: Pass
+    passes: Any = 1.0
+
+    @property
+    def device_s(self) -> Any:
+        return self.one.device_s * self.passes
+
+    @property
+    def operators(self) -> list[Operator]:
+        """Those of all passes together."""
+        return self.one.operators(self.passes)
+
+
+def run_passes(setup: Setup, deployment: Deployment, works: Sequence[Work]) -> list[Pass]:
+    """What several passes take.
+
+    Arrays of many cases are put above one another and all passes are worked out at once: they are small, so that a
+    step of the arithmetic costs its call and hardly more with four times the numbers.
+    """
+    rank = max(axes([setup, setup.shape, *works]), axes_of(vars(deployment).values()))
+    if not rank or len(works) == 1:
+        return [Pass(run(setup, deployment, work, rank), 0) for work in works]
+    found = run(setup, deployment, stacked(works, rank), rank)
+    return [Pass(found, row) for row in range(len(works))]
+
+
+def axes(records: Sequence[Setup | Shape | Work]) -> int:
+    """Axes of the arrays among the fields; 0 where all are plain numbers."""
+    return axes_of(getattr(record, name) for record in records for name in record.__slots__)
+
+
+def axes_of(values: Iterable[Any]) -> int:
+    """The most axes that an array among the values has."""
+    return max([value.ndim for value in values if isinstance(value, np.ndarray)], default=0)
+
+
+def stacked(works: Sequence[Work], rank: int) -> Work:
+    """Several passes as one, a row each; what is the same number or array in all of them stays that."""
+    return Work(*(rows([getattr(work, name) for work in works], rank) for name in Work.__slots__))
+
+
+def rows(values: Sequence[Any], rank: int) -> Any:
+    """Numbers or arrays above one another, with `rank` axes each."""
+    first = values[0]
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    if all(value is first for value in values) or (not arrays and all(value == first for value in values)):
+        return first
+    shape = np.broadcast(*arrays).shape if arrays else ()
+    found = np.empty((len(values),) + (1,) * (rank - len(shape)) + shape)
+    for row, value in zip(found, values, strict=True):
+        row[...] = value
+    return found
+
+
+def run(setup: Setup, deployment: Deployment, work: Work, rank: int) -> Passes:
+    """Operators and times of one pass, or of several that are `stacked`."""
+    operators = run_pass(setup, work)
+    terms = sum_terms(operators)
+    device_s = total(terms)
+    launch, framework = overheads(setup, work, device_s)
+    offload = offload_seconds(setup, deployment, work, device_s)
+    terms["launch"], terms["framework"], terms["offload"] = launch, framework, offload
+    seconds = device_s + launch + framework
+    return Passes(rank, seconds if is_zero(offload) else seconds + offload, device_s, terms, operators)
+
+
+def sum_terms(operators: Sequence[Operator]) -> dict[str, Any]:
+    """Seconds by term. Weights at one cost, those of the linear operators, are added before they are multiplied."""
+    alike: dict[tuple[str, int, int], list[Operator]] = {}
     for operator in operators:
-        name = TERM_OF.get(operator.name, "linear")
-        terms[name] = terms[name] + operator.seconds if name in terms else operator.seconds
+        key = (TERM_OF.get(operator.name, "linear"), id(operator.cost), id(operator.share))
+        alike.setdefault(key, []).append(operator)
+    terms: dict[str, Any] = {}
+    for (name, *_), group in alike.items():
+        first = group[0]
+        if len(group) > 1:
+            units = sum(operator.units for operator in group)
+            first = Operator(name, first.count, first.cost, units, first.share)
+        seconds, known = first.seconds, terms.get(name, 0.0)
+        terms[name] = seconds if is_zero(known) else known if is_zero(seconds) else known + seconds
     return terms
 
 
@@ -81,200 +194,207 @@ def sparse_share(computed: Any) -> Any:
     return minimum(computed + where(computed < 1.0, SPARSE_INDEX_SHARE, 0.0), 1.0)
 
 
-def offload_seconds(setup: Setup, deployment: Deployment, device_s: Any, tokens: Any) -> Any:
-    """What weights in host memory or on disk add to one pass over `tokens` tokens.
+def offload_seconds(setup: Setup, deployment: Deployment, work: Work, device_s: Any) -> Any:
+    """What weights and cache in host memory or on disk add to one pass that keeps the device busy for `device_s`.
 
     Experts leave the device first, since a token touches few of them; what a pass does not touch does not move.
     """
-    host, disk = deployment.host_weight_share, deployment.disk_weight_share
-    if isinstance(host, int | float) and isinstance(disk, int | float) and host == 0 and disk == 0:
-        return 0.0
+    added: Any = 0.0
+    overlap = deployment.offload_overlap
+    if not (is_zero(deployment.host_weight_share) and is_zero(deployment.disk_weight_share)):
+        added = exposed_seconds(
+            transfer_s=weights_away_seconds(setup, deployment, work.tokens),
+            device_s=device_s,
+            overlap=overlap,
+        )
+    if not is_zero(work.host_cache_bytes):
+        moved = transfer_seconds(
+            host_bytes=work.host_cache_bytes, disk_bytes=0.0, link_bytes_per_s=setup.host_bytes_per_s
+        )
+        added = added + exposed_seconds(transfer_s=moved, device_s=device_s, overlap=overlap)
+    return added
+
+
+def weights_away_seconds(setup: Setup, deployment: Deployment, tokens: Any) -> Any:
+    """Time to bring the weights that are not on the device for one pass over `tokens`, or to multiply them there."""
     shape = setup.shape
+    host, disk = deployment.host_weight_share, deployment.disk_weight_share
     kept = setup.weights_kept * setup.layers_kept
     dense = (shape.qkv_params + shape.out_params + shape.mlp_params + shape.mixer_params) * kept
-    experts = shape.expert_params * kept * setup.experts / shape.experts
-    away = (dense + experts) * (host + disk)
-    experts_away = minimum(away, experts)
-    touched = touched_experts(experts=setup.experts, active_experts=setup.active_experts, tokens=tokens)
     streamed = 1.0 - deployment.hot_weight_share
-    moved = (experts_away * touched / setup.experts + away - experts_away) * streamed * setup.weight_bytes
-    from_disk_share = disk / maximum(host + disk, 1e-12)
-    host_bytes, disk_bytes = moved * (1.0 - from_disk_share), moved * from_disk_share
-    link, disk_rate = setup.host_bytes_per_s, setup.disk_bytes_per_s
-    from_disk = transfer_seconds(
-        host_bytes=0.0, disk_bytes=disk_bytes, link_bytes_per_s=link, disk_bytes_per_s=disk_rate
-    )
-    transfer = from_disk + transfer_seconds(host_bytes=host_bytes, disk_bytes=0.0, link_bytes_per_s=link)
-    used = experts_away * setup.active_experts / setup.experts + away - experts_away
-    on_host = from_disk + host_compute_seconds(
-        host_bytes=host_bytes,
-        flops=FLOPS_PER_WEIGHT * used * streamed * tokens,
-        host_bytes_per_s=setup.host_memory_bytes_per_s,
-        host_flops_per_s=setup.host_flops_per_s,
-    )
-    added = where(deployment.host_compute, on_host, transfer)
-    return exposed_seconds(transfer_s=added, device_s=device_s, overlap=deployment.offload_overlap)
+    if is_zero(shape.expert_params):
+        used = dense * (host + disk) * streamed
+        moved = used * setup.weight_bytes
+    else:
+        experts = shape.expert_params * kept * setup.experts / shape.experts
+        away = (dense + experts) * (host + disk)
+        experts_away = minimum(away, experts)
+        touched = touched_experts(experts=setup.experts, active_experts=setup.active_experts, tokens=tokens)
+        others = away - experts_away
+        moved = (touched * (experts_away / setup.experts) + others) * (streamed * setup.weight_bytes)
+        used = (experts_away * setup.active_experts / setup.experts + others) * streamed
+    link = setup.host_bytes_per_s
+    on_disk = disk / maximum(host + disk, 1e-12)
+    host_bytes = moved * (1.0 - on_disk)
+    from_disk: Any = 0.0
+    if not is_zero(disk):
+        from_disk = transfer_seconds(
+            host_bytes=0.0, disk_bytes=moved * on_disk, link_bytes_per_s=link,
+            disk_bytes_per_s=setup.disk_bytes_per_s,
+        )  # fmt: skip
+    seconds = transfer_seconds(host_bytes=host_bytes, disk_bytes=0.0, link_bytes_per_s=link)
+    if deployment.host_compute is not False:
+        on_host = host_compute_seconds(
+            host_bytes=host_bytes, flops=tokens * (FLOPS_PER_WEIGHT * used),
+            host_bytes_per_s=setup.host_memory_bytes_per_s, host_flops_per_s=setup.host_flops_per_s,
+        )  # fmt: skip
+        seconds = where(deployment.host_compute, on_host, seconds)
+    return seconds + from_disk
 
 
-def times(operator: Operator, chunks: Any) -> Operator:
-    """An operator of one chunk, for all of them; amounts that are one object stay one."""
-    made: dict[int, Any] = {}
-    amounts = []
-    for amount in operator[1:]:
-        if not is_zero(amount):
-            known = made.get(id(amount))
-            if known is None:
-                known = made[id(amount)] = amount * chunks
-            amount = known
-        amounts.append(amount)
-    return Operator(operator.name, *amounts)
+@dataclass(slots=True)
+class Prompts:
+    """Prompts to be processed: the pass of one chunk, and how many there are."""
+
+    work: Work
+    chunks: Any
+    tokens: Any  # of all prompts
 
 
-def prefill(
-    setup: Setup,
-    workload: Workload,
-    deployment: Deployment,
-    behaviour: Behaviour,
-    *,
-    sequences: Any,
-    prompt_tokens: Any,
-    cached_tokens: Any,
-    listed: bool = True,
-) -> Phase:
-    """Time to process the prompts of `sequences` requests, in chunks where the engine does so.
-
-    With `listed` its operators are told, all chunks together.
-    """
+def prompts_of(
+    setup: Setup, workload: Workload, deployment: Deployment, behaviour: Behaviour, *, sequences: Any,
+    prompt_tokens: Any, cached_tokens: Any,
+) -> Prompts:  # fmt: skip
+    """The passes over the prompts of `sequences` requests, in chunks where the engine does so."""
     shape = setup.shape
     new = maximum(prompt_tokens - cached_tokens, 1.0)
     past = workload.context_tokens + cached_tokens
     budget = behaviour.chunk_tokens
     tokens = new * sequences
     chunks = where(budget > 0, ceiling(tokens / maximum(budget, 1.0)), 1.0)
-    pairs = causal_pairs(new_tokens=new, past_tokens=past, window_tokens=1e18) * sequences / chunks
+    share = sequences / chunks
     window_pairs: Any = 0.0
     if not is_zero(shape.window_score_flops):
-        window_pairs = (
-            causal_pairs(new_tokens=new, past_tokens=past, window_tokens=shape.window_tokens)
-            * sequences
-            / chunks
+        window_pairs = share * causal_pairs(
+            new_tokens=new, past_tokens=past, window_tokens=shape.window_tokens
         )
-    # every chunk reads the cache of the chunks before it again
-    read_tokens = past / chunks + 0.5 * new * (chunks - 1.0) / chunks
-    operators = run_pass(
-        setup,
+    work = Work(
         tokens=tokens / chunks,
         sequences=sequences,
-        logit_rows=maximum(sequences / chunks, 1.0),
-        kv_read_tokens=read_tokens,
-        pairs=pairs,
+        logit_rows=maximum(share, 1.0),
+        # every chunk reads the cache of the chunks before it again
+        kv_read_tokens=past / chunks + 0.5 * new * (chunks - 1.0) / chunks,
+        pairs=share * causal_pairs(new_tokens=new, past_tokens=past, window_tokens=1e18),
         window_pairs=window_pairs,
-        decode=False,
+        score_flops=shape.score_flops,
         unfused_attention=behaviour.unfused_prefill,
         attention_share=sparse_share(deployment.prefill_attention_share),
     )
-    terms = sum_terms(operators)
-    device_s = total(terms)
-    gaps, step = overheads(setup, device_s, sequences=sequences)
-    terms["launch"] = gaps
-    terms["framework"] = step + setup.prefill_s
-    terms["offload"] = offload_seconds(setup, deployment, device_s, tokens / chunks)
-    single = isinstance(chunks, float) and chunks == 1.0
-    if not single:
-        terms = {name: seconds * chunks for name, seconds in terms.items()}
-        if listed:
-            operators = [times(operator, chunks) for operator in operators]
-    if not (isinstance(behaviour.stage_tokens, int | float) and behaviour.stage_tokens == 0):
-        # stages of a split by layers work on different micro-batches of the prompt: (m + p − 1) / (m · p)
-        # of the serial time (GPipe, Huang et al. 2019, arXiv:1811.06965)
-        micro = maximum(ceiling(tokens / maximum(behaviour.stage_tokens, 1.0)), 1.0)
-        stages = minimum(maximum(setup.pipeline_parallel, 1.0), MICRO_BATCH_COPIES)
-        ideal = (micro + stages - 1.0) / (micro * stages)
-        # the host cannot run ahead to the next stage once a stage's kernels fill the launch queue
-        queued = setup.stage_kernels * setup.shape.layers / maximum(setup.pipeline_parallel, 1.0)
-        blocked = (queued > LAUNCH_QUEUE) & (behaviour.stage_tokens == MICRO_BATCH_TOKENS)
-        overlap = where(blocked, BLOCKED_OVERLAP, setup.stage_overlap)
-        share = where(behaviour.stage_tokens > 0, 1.0 - overlap * (1.0 - ideal), 1.0)
-        terms = {name: seconds * share for name, seconds in terms.items()}
-    return Phase(total(terms), terms, operators, device_s=device_s * chunks)
+    return Prompts(work, chunks, tokens)
 
 
-def decode_step(
-    setup: Setup,
-    deployment: Deployment,
-    behaviour: Behaviour,
-    *,
-    sequences: Any,
-    first_context: Any,
+def prefill(setup: Setup, behaviour: Behaviour, prompts: Prompts, one: Pass) -> Phase:
+    """Time to process the prompts, `one` chunk of which is known."""
+    times = prompts.chunks
+    if not is_zero(behaviour.stage_tokens):
+        times = times * stage_share(setup, behaviour, prompts.tokens)
+    terms = one.terms(times)
+    if not is_zero(setup.prefill_s):
+        terms["framework"] = terms["framework"] + setup.prefill_s * times
+    return Phase((one.seconds + setup.prefill_s) * times, terms, one, prompts.chunks)
+
+
+def stage_share(setup: Setup, behaviour: Behaviour, tokens: Any) -> Any:
+    """Time of a prompt whose micro-batches the stages of a split by layers work on, over that without such overlap.
+
+    (m + p − 1) / (m · p) of the serial time at best (GPipe, Huang et al. 2019, arXiv:1811.06965).
+    """
+    micro = maximum(ceiling(tokens / maximum(behaviour.stage_tokens, 1.0)), 1.0)
+    stages = minimum(maximum(setup.pipeline_parallel, 1.0), MICRO_BATCH_COPIES)
+    ideal = (micro + stages - 1.0) / (micro * stages)
+    # the host cannot run ahead to the next stage once a stage's kernels fill the launch queue
+    queued = setup.stage_kernels * setup.shape.layers / maximum(setup.pipeline_parallel, 1.0)
+    blocked = (queued > LAUNCH_QUEUE) & (behaviour.stage_tokens == MICRO_BATCH_TOKENS)
+    overlap = where(blocked, BLOCKED_OVERLAP, setup.stage_overlap)
+    return where(behaviour.stage_tokens > 0, 1.0 - overlap * (1.0 - ideal), 1.0)
+
+
+def steps_of(
+    setup: Setup, deployment: Deployment, behaviour: Behaviour, *, sequences: Any, first_context: Any,
     new_tokens: Any,
-) -> Phase:
-    """Time of one decoding step in the middle of the generation; per step, not per token."""
+) -> list[Work]:  # fmt: skip
+    """One decoding step in the middle of the generation; where a model drafts, also one that verifies nothing."""
     shape = setup.shape
     context = mean_context(first_tokens=first_context, new_tokens=new_tokens)
     kept = context * deployment.kv_tokens_kept
     if deployment.kv_window_tokens is not None:
         kept = minimum(kept, deployment.kv_window_tokens)
-    shared = deployment.kv_shared_share
-    # a prefix stored once is read once for the whole batch
-    read = kept * deployment.kv_read_share
-    if not (isinstance(shared, int | float) and shared == 0):
+    seen = kept * deployment.kv_read_share
+    read, shared = seen, deployment.kv_shared_share
+    if not is_zero(shared):
+        # a prefix stored once is read once for the whole batch
         read = read * ((1.0 - shared) + shared / maximum(sequences, 1.0))
+
+    def work(tokens: Any) -> Work:
+        return Work(
+            tokens=tokens,
+            sequences=sequences,
+            logit_rows=tokens,
+            kv_read_tokens=read,
+            pairs=tokens * seen,
+            window_pairs=0.0 if windows is None else tokens * windows,
+            score_flops=shape.decode_score_flops,
+            kv_read_factor=factor,
+            layers_run=deployment.layers_executed,
+            weight_share=deployment.weight_read_share,
+            host_cache_bytes=away,
+        )
+
+    windows = None if is_zero(shape.window_score_flops) else minimum(kept, shape.window_tokens)
+    factor = decode_read_factor(setup, deployment, behaviour, sequences)
+    away: Any = 0.0
+    if not is_zero(deployment.host_kv_share):
+        elements = shape.kv_elements * read + shape.window_elements * minimum(read, shape.window_tokens)
+        each = setup.kv_element_bytes * setup.kv_kept * deployment.host_kv_share
+        away = elements * sequences * each
     verified = deployment.verify_tokens
-    tokens = sequences * verified
-    pairs = tokens * kept * deployment.kv_read_share
-    windowed = not is_zero(shape.window_score_flops)
-    window_pairs = tokens * minimum(kept, shape.window_tokens) if windowed else 0.0
-    rows = sequences * minimum(shape.kv_heads / setup.tensor_parallel, 32.0)
-    filled = minimum(maximum(rows / FULL_ATTENTION_ROWS, SMALLEST_SHARE), 1.0)
-    parallel = where(behaviour.split_decode, 1.0, filled)
-    if setup.ideal:
-        parallel = 1.0
-    # … and repeats each cached head for the queries that share it; a single head is broadcast instead
-    sharing = where(shape.kv_heads > 1.0, shape.heads / shape.kv_heads, 1.0)
-    copies = EAGER_DECODE_COPIES + 2.0 * sharing * (sharing > 1.0)
-    eager_rate = setup.weight_bytes_per_s / setup.kv_bytes_per_s / copies
-    parallel = where(behaviour.unfused_decode, eager_rate, parallel) / deployment.kv_read_factor
+    works = [work(sequences * verified)]
+    if not is_zero(deployment.draft_passes):
+        works.append(work(sequences * verified / maximum(verified, 1.0)))
+    return works
 
-    def one(
-        tokens: Any, pairs: Any, window_pairs: Any, verified: Any
-    ) -> tuple[list[Operator], dict[str, Any], Any]:
-        operators = run_pass(
-            setup, tokens=tokens, sequences=sequences, logit_rows=tokens, kv_read_tokens=read, pairs=pairs,
-            window_pairs=window_pairs, decode=True, attention_parallel=parallel,
-            layers_run=deployment.layers_executed, weight_share=deployment.weight_read_share,
-        )  # fmt: skip
-        terms = sum_terms(operators)
-        device_s = total(terms)
-        gaps, step = overheads(setup, device_s, sequences=sequences, layers_run=deployment.layers_executed)
-        terms["launch"], terms["framework"] = gaps, step
-        terms["offload"] = offload_seconds(setup, deployment, device_s, tokens)
-        if not (isinstance(deployment.host_kv_share, int | float) and deployment.host_kv_share == 0):
-            cache = (
-                shape.kv_elements * read + shape.window_elements * minimum(read, shape.window_tokens)
-            ) * sequences
-            cache = cache * setup.kv_element_bytes * setup.kv_kept * deployment.host_kv_share
-            moved = transfer_seconds(
-                host_bytes=cache, disk_bytes=0.0, link_bytes_per_s=setup.host_bytes_per_s
-            )
-            terms["offload"] = terms["offload"] + exposed_seconds(
-                transfer_s=moved, device_s=device_s, overlap=deployment.offload_overlap
-            )
-        return operators, terms, device_s
 
-    operators, terms, device_s = one(tokens, pairs, window_pairs, verified)
-    drafts = deployment.draft_passes
-    plain_scalar = isinstance(drafts, int | float) and drafts == 0
+def decode_read_factor(setup: Setup, deployment: Deployment, behaviour: Behaviour, sequences: Any) -> Any:
+    """Time in which a decode kernel reads the cache over that of its bytes at the usual rate."""
+    shape = setup.shape
+    repeated = 1.0 + setup.grouped_reads * (shape.heads / shape.kv_heads - 1.0)
+    parallel: Any = 1.0
+    if not setup.ideal:
+        rows = sequences * minimum(shape.kv_heads / setup.tensor_parallel, 32.0)
+        filled = minimum(maximum(rows / FULL_ATTENTION_ROWS, SMALLEST_SHARE), 1.0)
+        parallel = where(behaviour.split_decode, 1.0, filled)
+    if not is_zero(behaviour.unfused_decode):
+        # it concatenates the cache and repeats each head for the queries that share it; a single one is broadcast
+        sharing = where(shape.kv_heads > 1.0, shape.heads / shape.kv_heads, 1.0)
+        copies = EAGER_DECODE_COPIES + 2.0 * sharing * (sharing > 1.0)
+        eager_rate = setup.weight_bytes_per_s / setup.kv_bytes_per_s / copies
+        parallel = where(behaviour.unfused_decode, eager_rate, parallel)
+    return repeated / parallel * deployment.kv_read_factor
+
+
+def decode(deployment: Deployment, passes: Sequence[Pass]) -> Phase:
+    """Time of one decoding step from the passes of `steps_of`; per step, not per token."""
+    step = passes[0]
+    terms, seconds = step.terms(), step.seconds
     overhead = deployment.draft_overhead_s
-    if plain_scalar and isinstance(overhead, int | float) and overhead == 0:
-        return Phase(total(terms), terms, operators, device_s=device_s)
-    if plain_scalar:
-        terms["draft"] = overhead
-    else:
-        ratio = maximum(verified, 1.0)
-        _, plain_terms, _ = one(tokens / ratio, pairs / ratio, window_pairs / ratio, 1.0)
+    if len(passes) > 1:
+        plain = passes[1]
+        issued = plain.cut(plain.passes.terms["launch"]) + plain.cut(plain.passes.terms["framework"])
         terms["draft"] = draft_seconds(
-            weight_share=deployment.draft_weight_share, passes=drafts, target_step_s=total(plain_terms),
-            overhead_s=overhead, layer_share=deployment.draft_layer_share,
-            issue_s=plain_terms["launch"] + plain_terms["framework"],
+            weight_share=deployment.draft_weight_share, passes=deployment.draft_passes,
+            target_step_s=plain.seconds, overhead_s=overhead, layer_share=deployment.draft_layer_share,
+            issue_s=issued,
         )  # fmt: skip
-    return Phase(total(terms), terms, operators, device_s=device_s)
+    elif not is_zero(overhead):
+        terms["draft"] = overhead
+    return Phase(seconds + terms["draft"] if "draft" in terms else seconds, terms, step)

@@ -239,8 +239,7 @@ def price(
 ) -> Priced:
     """Estimate every candidate (changes of the baseline) in one call.
 
-    `workload` may carry one value per element in any field; every candidate stands for `width` elements. Only a
-    candidate priced alone has operators with FLOPs and bytes (`full_body`).
+    `workload` may carry one value per element in any field; every candidate stands for `width` elements.
     """
     from costmodel.estimate import estimate
 
@@ -251,6 +250,5 @@ def price(
         workload or situation.workload,
         effects.deployments(situation.base, candidates, width),
         situation.engine,
-        counts=count == 1,
     )
     return Priced(found, count)
