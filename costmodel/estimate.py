@@ -74,6 +74,10 @@ class Estimate:
         return self.memory.overhead_bytes
 
     @property
+    def host_bytes(self) -> Any:
+        return self.memory.host_bytes
+
+    @property
     def total_bytes(self) -> Any:
         return self.memory.total_bytes
 

@@ -62,6 +62,7 @@ class Memory(NamedTuple):
     kv_cache_bytes: Any
     activation_bytes: Any
     overhead_bytes: Any
+    host_bytes: Any  # weights and cache moved to host memory; whether the machine has as much is not checked
     total_bytes: Any
     available_bytes: Any
     reserved_bytes: Any  # occupied in practice: the total, or an engine's whole pool
@@ -375,6 +376,8 @@ def memory(
         kv_cache_bytes=cache,
         activation_bytes=buffers,
         overhead_bytes=overhead,
+        host_bytes=weights * deployment.host_weight_share
+        + batch * cached.reserved * replication * deployment.host_kv_share,
         total_bytes=total,
         available_bytes=available,
         reserved_bytes=maximum(total, available) if engine.preallocates else total,

@@ -190,6 +190,7 @@ def as_dict(estimate: Estimate, index: Any = None) -> dict[str, Any]:
         "fits": bool(one(estimate.fits)),
         "min_devices": whole(estimate.min_devices),
         "max_batch": whole(estimate.max_batch),
+        "host_bytes": one(estimate.host_bytes),
         "kv_capacity_tokens": whole(estimate.memory.kv_capacity_tokens),
         "memory_bytes": {
             "weights": one(estimate.weights_bytes), "kv_cache": one(estimate.kv_cache_bytes),

@@ -93,6 +93,9 @@ NOTICED = (
 )
 
 
+NOTED_BYTES = 1e9  # less than that every host has to spare
+
+
 def of_times(
     priced: Priced,
     index: int,
@@ -103,6 +106,9 @@ def of_times(
 ) -> list[str]:
     """What gets slower, and where the gain ends; of one technique or of a plan."""
     found = []
+    host = priced.at("host_bytes", index)
+    if host >= NOTED_BYTES and host > 1.01 * priced.at("host_bytes", 0):
+        found.append(f"Host memory of {text.bytes_(host)} is needed; check that the machine has it.")
     tpot, ttft, latency = gain["tpot"], gain["ttft"], gain["latency"]
     slow = makes_it_fit and latency is not None and latency < 1
     if slow:

@@ -222,8 +222,10 @@ def why(
     sentences = []
     if makes_it_fit:
         total, available = priced.at("total_bytes", index), priced.at("available_bytes", index)
+        host = priced.at("host_bytes", index)
+        aside = f" on the device and {text.bytes_(host)} on the host" if host >= 1e9 else ""
         sentences.append(
-            f"Memory goes from {text.bytes_(priced.at('total_bytes', 0))} to {text.bytes_(total)}, "
+            f"Memory goes from {text.bytes_(priced.at('total_bytes', 0))} to {text.bytes_(total)}{aside}, "
             f"so it fits with {text.bytes_(max(available - total, 0.0))} to spare."
         )
         if objective != "memory":

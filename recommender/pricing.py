@@ -197,6 +197,7 @@ class Priced:
             "fits": bool(self.listed("fits")[index]),
             "min_devices": _whole(self.listed("min_devices")[index]),
             "max_batch": _whole(self.listed("max_batch")[index]),
+            "host_bytes": self.listed("host_bytes")[index],
             "memory_bytes": {name: self.listed(field)[index] for name, field in _MEMORY.items()},
             **{name: self.listed(field)[index] * 1e3 for name, field in _MS.items()},
             **{name: self.listed(name)[index] for name in _PLAIN},

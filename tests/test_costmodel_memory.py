@@ -243,3 +243,12 @@ def test_arrays_give_what_single_cases_give() -> None:
             assert many.total_bytes[i, j] == pytest.approx(one.total_bytes)
             assert np.broadcast_to(many.min_devices, (3, 4))[i, j] == one.min_devices
             assert np.broadcast_to(many.max_batch, (3, 4))[i, j] == one.max_batch
+
+
+@pytest.mark.parametrize("share", [0.25, 0.9, 1.0])
+def test_what_leaves_the_device_is_on_the_host(share) -> None:
+    whole, moved = need(), need(host_weight_share=share, host_kv_share=share)
+    assert whole.host_bytes == 0
+    for name in ("weights_bytes", "kv_cache_bytes"):
+        assert getattr(moved, name) == pytest.approx((1 - share) * getattr(whole, name))
+    assert moved.host_bytes == pytest.approx(share * (whole.weights_bytes + whole.kv_cache_bytes))

@@ -127,6 +127,14 @@ def test_70b_offloading_is_priced_and_no_win(knowledge):
     assert last and answer.feasibility["changes"].index(last[0]) > 0
 
 
+def test_what_goes_to_the_host_is_told_in_bytes(knowledge):
+    item = entry(ask(knowledge, lossless=True), "flexgen")
+    on_device = item.estimate["memory_bytes"]["weights"]
+    assert item.estimate["host_bytes"] + on_device == pytest.approx(137.95e9, rel=1e-3)
+    assert "on the host" in item.why
+    assert any(line.startswith("Host memory of 11") for line in item.caveats)
+
+
 @pytest.mark.parametrize("slug", ["flashattention", "paged-attention"])
 def test_70b_what_frees_no_memory_does_not_fit(slug, knowledge):
     assert rejection(ask(knowledge), slug).code == "does-not-fit"

@@ -97,7 +97,8 @@ def memory(answer: Mapping[str, Any]) -> str:
     lines = [label("Memory", f"{there}: {text.gigabytes(available)}")]
     for name, total in rows:
         over = total - available
-        state = f"over by {over / 1e9:,.1f}" if over > 0 else f"{-over / 1e9:,.1f} free"
+        amount = f"{abs(over) / 1e9:,.{1 if abs(over) < 1e12 else 0}f}"
+        state = f"over by {amount}" if over > 0 else f"{amount} free"
         said = name.removeprefix("the published ").removesuffix(" weights")
         lines.append(
             f"  {text.shorten(said, 14):<15}{text.gigabytes(total):>9}  {state:<15}{bar(total, available)}"
@@ -247,6 +248,7 @@ def smaller_load(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
 # What a reader must know first, by the beginning of the caveat.
 FIRST_CAVEATS = (
     "No serving engine",
+    "Host memory",
     "Weights of",
     "Not a speed-up",
     "Stops paying",
