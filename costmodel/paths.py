@@ -306,7 +306,9 @@ def paths(
         (names[0][i // (second * third)], names[1][i // third % second], names[2][i % third]) for i in places
     ]
     place = place.reshape(index.shape)
-    found = paths_for(hardware, engine, wanted)
-    numbers = np.array([path[1:] for path in found], dtype=float).T[:, place]
-    named = Path(np.array([path.path for path in found])[place], *numbers)
-    return named._replace(weight_only=named.weight_only > 0.0)
+    return Path(*(spread(column, place) for column in zip(*paths_for(hardware, engine, wanted), strict=True)))
+
+
+def spread(column: Sequence[Any], place: Any) -> Any:
+    """`column[i]` for each i of `place`; the value itself where all are the same."""
+    return column[0] if len(set(column)) == 1 else np.array(column)[place]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from costmodel.efficiency import rates_for
 from costmodel.layout import layout_of
 from costmodel.memory import Memory, memory
+from costmodel.specs import Deployment
 from recommender import text
 from recommender.answer import Json
 from recommender.effects import Fields, deployments
@@ -34,7 +37,7 @@ MAX_SHOWN = 12
 
 @dataclass(slots=True)
 class Change:
-    """One candidate way to make the model fit. A hundred are made for an answer: `frozen` costs three times as much."""
+    """One candidate way to make the model fit. Dozens are made for an answer: `frozen` costs three times as much."""
 
     words: tuple[str, ...]
     fields: Fields
@@ -80,13 +83,58 @@ def baseline_memory(situation: Situation) -> Memory:
     return memory_of_fields(situation, [{}])
 
 
+class WeightStep(NamedTuple):
+    """A width of the weights."""
+
+    size: float  # as in `Change.weights`
+    fields: Fields
+    words: str
+
+
+class CacheStep(NamedTuple):
+    """A width of the KV cache."""
+
+    size: int  # as in `Change.cache`
+    fields: Fields
+    words: str
+
+
 def ways(situation: Situation, baseline: Memory) -> list[Change]:
     """What might make it fit.
 
     Formats on the devices at hand, more devices, weights in host memory, a smaller batch, a shorter prompt.
     """
-    changes = candidates(situation, float(baseline.max_batch))
-    return changes + moved_to_host(situation, changes)
+    weights, cache = weight_steps(situation), cache_steps(situation)
+    counts = device_counts(situation.question.devices)
+    found = None
+    if situation.question.request_rate is None:
+        found = memory_of_steps(situation, weights, cache, counts)
+    changes = candidates(situation, weights, cache, counts, found)
+    changes += smaller_loads(situation, float(baseline.max_batch))
+    return changes + moved_to_host(situation, weights, found)
+
+
+def memory_of_steps(
+    situation: Situation, weights: Sequence[WeightStep], cache: Sequence[CacheStep], counts: Sequence[int]
+) -> Memory:
+    """Bytes of every width of the weights × width of the cache × number of devices, a full batch in flight."""
+    base = situation.base
+    degrees: Fields = {}
+    for name in ("tensor_parallel", "pipeline_parallel"):
+        if base.get(name) is not None:  # of the devices at hand
+            degrees[name] = np.array([float(base[name])] + [math.nan] * (len(counts) - 1))
+    deployment = Deployment(
+        **{
+            **base,
+            **degrees,
+            "weight_format": np.array([{**base, **step.fields}["weight_format"] for step in weights])[
+                :, None, None
+            ],
+            "kv_format": np.array([{**base, **step.fields}["kv_format"] for step in cache])[:, None],
+            "devices": np.array(counts, dtype=float),
+        }
+    )
+    return memory_of(situation, deployment)
 
 
 def explore(situation: Situation, baseline: Priced, changes: Sequence[Change], priced: Priced) -> Json:
@@ -117,39 +165,70 @@ def whole(value: float) -> int | None:
     return int(value) if math.isfinite(value) and value < 1e6 else None
 
 
-def candidates(situation: Situation, largest: float) -> list[Change]:
-    """Formats × KV × devices, and the workload made smaller, to the `largest` batch that fits among others.
-
-    The host comes in `moved_to_host`.
-    """
-    question, batch, prompt = situation.question, situation.question.batch, situation.question.input_tokens
+def weight_steps(situation: Situation) -> list[WeightStep]:
+    """The weights as they are, as their publisher ships them, and in fewer bits."""
     bits = weight_bits(situation.base["weight_format"])
-    weights: list[tuple[float, Fields, str]] = [(0, {}, "")]
+    steps = [WeightStep(0, {}, "")]
     native = native_format(situation.model)
     if native is not None and native.bits_per_weight < bits:
         own: Fields = {"weight_format": native.slug, "weight_kernel": "tuned"}
-        weights.append((PUBLISHED, own, published_words(native.slug)))
+        steps.append(WeightStep(PUBLISHED, own, published_words(native.slug)))
     for number, (fmt, words, _) in enumerate(WEIGHT_STEPS, start=1):
         if weight_bits(fmt) < bits:
-            weights.append((number, {"weight_format": fmt, "weight_kernel": kernel_of(fmt)}, words))
-    cache: list[tuple[int, Fields, str]] = [(0, {}, "")]
+            fields = {"weight_format": fmt, "weight_kernel": kernel_of(fmt)}
+            steps.append(WeightStep(number, fields, words))
+    return steps
+
+
+def cache_steps(situation: Situation) -> list[CacheStep]:
+    """The cache as it is, and in 8 bits."""
+    steps = [CacheStep(0, {}, "")]
     if weight_bits(situation.base["kv_format"], "kv") > 8:
-        cache.append((1, {"kv_format": KV_STEP[0]}, KV_STEP[1]))
-    found = []
-    for devices in device_counts(question.devices):
+        steps.append(CacheStep(1, {"kv_format": KV_STEP[0]}, KV_STEP[1]))
+    return steps
+
+
+def candidates(
+    situation: Situation,
+    weights: Sequence[WeightStep],
+    cache: Sequence[CacheStep],
+    counts: Sequence[int],
+    found: Memory | None,
+) -> list[Change]:
+    """Widths of the weights × of the cache on the devices at hand, and on the fewest more that hold them.
+
+    Where bytes are not known beforehand (`found`), on every larger number of devices.
+    """
+    question = situation.question
+    shape = (len(weights), len(cache), len(counts))
+    fits = np.broadcast_to(found.fits, shape).tolist() if found is not None else None
+    changes = []
+    for number, devices in enumerate(counts):
         more: Fields = {}
         told: list[str] = []
         if devices > question.devices:
             more = {"devices": devices, "tensor_parallel": None, "pipeline_parallel": None}
             told = [f"{devices} x {text.device(situation.hardware.name)}"]
-        for step, fields, words in weights:
-            for kv_step, kv_fields, kv_words in cache:
-                said = (*(word for word in (words, kv_words) if word), *told)
+        for row, step in enumerate(weights):
+            for column, kept in enumerate(cache):
+                held = fits[row][column] if fits else None
+                if more and held and (not held[number] or True in held[:number]):
+                    continue
+                said = (*(word for word in (step.words, kept.words) if word), *told)
                 if said:
-                    change = Change(
-                        said, {**fields, **kv_fields, **more}, devices, batch, prompt, step, kv_step
+                    fields = {**step.fields, **kept.fields, **more}
+                    changes.append(
+                        Change(
+                            said, fields, devices, question.batch, question.input_tokens, step.size, kept.size
+                        )
                     )
-                    found.append(change)
+    return changes
+
+
+def smaller_loads(situation: Situation, largest: float) -> list[Change]:
+    """A smaller batch, the `largest` that fits among others, and shorter prompts."""
+    question, batch, prompt = situation.question, situation.question.batch, situation.question.input_tokens
+    found = []
     exact = [int(largest)] if 1 <= largest < batch else []
     for fewer in [*exact, *smaller(batch)]:
         words = f"batch {fewer:,} instead of {batch:,}"
@@ -197,44 +276,56 @@ def kernel_of(fmt: str) -> str:
     return "lut" if fmt.startswith(("aqlm", "quip", "qtip")) else "tuned"
 
 
-def moved_to_host(situation: Situation, changes: Sequence[Change]) -> list[Change]:
-    """Per weight format on the devices at hand, the same with the least share of weights in host memory."""
+def moved_to_host(
+    situation: Situation, weights: Sequence[WeightStep], found: Memory | None
+) -> list[Change]:  # fmt: skip
+    """Per weight format on the devices at hand, the same with the least share of weights in host memory.
+
+    `found`: bytes by width of the weights, of the cache and number of devices, where they are known.
+    """
     if not situation.hardware.host_bytes_per_s:
         return []
     question = situation.question
-    own = [
-        change
-        for change in changes
-        if change.devices == question.devices
-        and change.batch == question.batch
-        and change.input_tokens == question.input_tokens
-        and not change.cache
-    ]
-    own.insert(0, Change((), {}, question.devices, question.batch, question.input_tokens))
-    fields = [change.fields for change in own]
-    if question.request_rate is not None:
-        found: Memory = price(situation, fields).estimate.memory
+    if found is None:
+        priced: Memory = price(situation, [step.fields for step in weights]).estimate.memory
+        columns = [priced.total_bytes, priced.available_bytes, priced.weights_bytes]
     else:
-        found = memory_of_fields(situation, fields)
-    columns = [as_list(column, len(own)) for column in (found.total_bytes, found.available_bytes)]
+        columns = [
+            column[:, 0, 0]
+            for column in np.broadcast_arrays(found.total_bytes, found.available_bytes, found.weights_bytes)
+        ]
     added = []
-    for change, total, available, weights in zip(
-        own, *columns, as_list(found.weights_bytes, len(own)), strict=True
+    for step, total, available, stored in zip(
+        weights, *(as_list(column, len(weights)) for column in columns), strict=True
     ):
         if total <= available:
             continue
-        share = (total - available) * HOST_MARGIN / weights if weights > 0 else 2.0
+        share = (total - available) * HOST_MARGIN / stored if stored > 0 else 2.0
         if share >= 1:
             continue
-        moved = {**change.fields, "host_weight_share": share, "offload_overlap": HOST_OVERLAP}
-        words = (*change.words, f"{text.bytes_(share * weights)} of weights in host memory")
-        added.append(replace(change, words=words, fields=moved, host_share=share))
+        moved = {**step.fields, "host_weight_share": share, "offload_overlap": HOST_OVERLAP}
+        words = f"{text.bytes_(share * stored)} of weights in host memory"
+        added.append(
+            Change(
+                (step.words, words) if step.words else (words,),
+                moved,
+                question.devices,
+                question.batch,
+                question.input_tokens,
+                step.size,
+                host_share=share,
+            )
+        )
     return added
 
 
 def memory_of_fields(situation: Situation, changes: Sequence[Fields]) -> Memory:
-    """Bytes of changes that keep devices and load, a full batch in flight."""
-    deployment = deployments(situation.base, changes)
+    """Bytes of changes that keep the load, a full batch in flight."""
+    return memory_of(situation, deployments(situation.base, changes))
+
+
+def memory_of(situation: Situation, deployment: Deployment) -> Memory:
+    """Bytes of one or many deployments under the load that is asked for."""
     hardware, engine = situation.hardware, situation.engine
     layout = layout_of(hardware, deployment, engine, rates_for(hardware, engine))
     return memory(situation.model, hardware, situation.workload, deployment, engine, layout)
