@@ -18,6 +18,7 @@ from web.assets import Assets
 from web.cache import ResponseCache
 from web.deps import Library
 from web.render import package_version
+from web.traffic import CountRequests, Traffic
 
 DESCRIPTION = """Which inference-optimization techniques pay off for this model, on this hardware, under this
 workload, by how much, why, and who showed it.
@@ -35,12 +36,14 @@ def create_app(
     `reader_factory` replaces `url` where the caller opens connections itself; it is called once per thread. With
     `warm`, what takes seconds is computed in the background as soon as the server is up.
     """
-    library = Library(reader_factory or (lambda: open_reader(url)))
+    library, traffic = Library(reader_factory or (lambda: open_reader(url))), Traffic()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stop = threading.Event()
-        worker = threading.Thread(target=warming.warm, args=(app, library, stop), name="kb-warm", daemon=True)
+        worker = threading.Thread(
+            target=warming.warm, args=(app, library, stop, traffic), name="kb-warm", daemon=True
+        )
         if warm:
             worker.start()
         yield
@@ -61,6 +64,7 @@ def create_app(
     app.state.library = library
     app.state.assets = Assets()
     app.add_middleware(ResponseCache, library=library)
+    app.add_middleware(CountRequests, traffic=traffic)
     app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]
     errors.install(app)
     add_routes(app)

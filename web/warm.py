@@ -13,20 +13,24 @@ from kb.search import search
 from web.backtested import curve, outcomes
 from web.deps import Library
 from web.render import environment
+from web.traffic import Traffic
 
-PAUSE_S = 0.02  # between two steps: leaves the processor to whoever asks meanwhile
+AT_ONCE = 3  # steps that every reader needs: data, the recommender's tables, their place in memory
 logger = logging.getLogger("kb.web")
 
 
-def warm(app: FastAPI, library: Library, stop: threading.Event) -> None:
-    """Every step at most once, in the order in which readers would miss them; a fault here is no reader's fault."""
-    for step in steps(app, library):
+def warm(app: FastAPI, library: Library, stop: threading.Event, traffic: Traffic) -> None:
+    """Every step at most once, in the order in which readers would miss them; a fault here is no reader's fault.
+
+    After the first ones each waits until nobody asks anything: the processor belongs to whoever does.
+    """
+    for number, step in enumerate(steps(app, library)):
+        if number >= AT_ONCE and not traffic.wait_for_quiet(stop):
+            return
         try:
             step()
         except Exception:
             logger.warning("could not prepare pages", exc_info=True)
-            return
-        if stop.wait(PAUSE_S):
             return
 
 
