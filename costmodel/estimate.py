@@ -50,6 +50,14 @@ class Estimate:
     interval_basis: str = ""
 
     @property
+    def output_tokens(self) -> Any:
+        return self.workload.output_tokens
+
+    @property
+    def tokens_per_step(self) -> Any:
+        return self.deployment.tokens_per_step
+
+    @property
     def prefill_operators(self) -> list[Operator]:
         return self.phases[0].operators
 

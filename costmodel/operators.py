@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from costmodel.attention import score_matrix_bytes
 from costmodel.comm import all_reduce_seconds, all_to_all_seconds, point_to_point_seconds
@@ -40,20 +40,23 @@ class Cost:
     link_s: Any = 0.0
     seconds: Any = 0.0
 
-    def part(self, cut: Callable[[Any], Any]) -> Cost:
-        """What `cut` leaves of every amount."""
-        return Cost(
-            cut(self.flops), cut(self.bytes), cut(self.compute_s), cut(self.memory_s), cut(self.link_s),
-            cut(self.seconds),
-        )  # fmt: skip
+
+class Operator(NamedTuple):
+    """Work and time of one kind of operator in one pass, all layers together, on the busiest device."""
+
+    name: str
+    count: Any
+    flops: Any  # of all devices, as are the bytes
+    bytes: Any
+    compute_s: Any
+    memory_s: Any
+    link_s: Any
+    seconds: Any
 
 
 @dataclass(slots=True)
-class Operator:
-    """Work and time of one kind of operator in one pass, all layers together, on the busiest device.
-
-    `units` of the model, of which each device has a `share`, at a `cost` each; amounts are worked out when asked for.
-    """
+class Group:
+    """An operator whose amounts are not worked out yet: `units` of the model, each device has a `share`, at a `cost`."""
 
     name: str
     count: Any
@@ -63,44 +66,25 @@ class Operator:
     devices: Any = 1.0
 
     @property
-    def flops(self) -> Any:
-        """Of all devices."""
-        return self.cost.flops * self.units * self.share * self.devices
-
-    @property
-    def bytes(self) -> Any:
-        """Of all devices."""
-        return self.cost.bytes * self.units * self.share * self.devices
-
-    @property
-    def compute_s(self) -> Any:
-        return self._each(self.cost.compute_s)
-
-    @property
-    def memory_s(self) -> Any:
-        return self._each(self.cost.memory_s)
-
-    @property
-    def link_s(self) -> Any:
-        return self._each(self.cost.link_s)
-
-    @property
     def seconds(self) -> Any:
-        return self._each(self.cost.seconds)
-
-    def _each(self, amount: Any) -> Any:
-        if is_zero(amount) or is_zero(self.units):
+        seconds = self.cost.seconds
+        if is_zero(seconds) or is_zero(self.units):
             return 0.0
         if not is_one(self.units):
-            amount = amount * self.units
-        return amount if is_one(self.share) else amount * self.share
+            seconds = seconds * self.units
+        return seconds if is_one(self.share) else seconds * self.share
 
-    def part(self, cut: Callable[[Any], Any], times: Any = 1.0) -> Operator:
-        """What `cut` leaves of every amount, so many times over."""
-        count, share = cut(self.count), cut(self.share)
-        if not is_one(times):
-            count, share = count * times, share * times
-        return Operator(self.name, count, self.cost.part(cut), cut(self.units), share, cut(self.devices))
+    def operator(self, cut: Callable[[Any], Any], times: Any = 1.0) -> Operator:
+        """Its amounts, of what `cut` leaves of every number, so many times over."""
+        cost, count = self.cost, cut(self.count)
+        if cost is NO_COST or is_zero(self.units):
+            return Operator(self.name, count * times, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        each = cut(self.units) * cut(self.share) * times
+        every = each * cut(self.devices)
+        return Operator(
+            self.name, count * times, cut(cost.flops) * every, cut(cost.bytes) * every, cut(cost.compute_s) * each,
+            cut(cost.memory_s) * each, cut(cost.link_s) * each, cut(cost.seconds) * each,
+        )  # fmt: skip
 
 
 NO_COST = Cost()
@@ -235,7 +219,7 @@ def filled(rows: Any, tile: Any) -> Any:
     return minimum(maximum((rows - SMALL_ROWS) / (tile - SMALL_ROWS), 0.0), 1.0)
 
 
-def run_pass(setup: Setup, work: Work) -> list[Operator]:
+def run_pass(setup: Setup, work: Work) -> list[Group]:
     """The operators of one pass, in order of execution, each summed over the layers it occurs in.
 
     Seconds are those of the pass's latency: divided by tensor parallelism, not by pipeline parallelism, whose
@@ -249,23 +233,21 @@ def run_pass(setup: Setup, work: Work) -> list[Operator]:
     kv_split = minimum(devices, shape.kv_heads)
     linear = per_weight(setup, tokens)
     operators = [
-        Operator("qkv_projection", layers, linear, shape.qkv_params, share, devices),
-        Operator("attention", layers, attention_cost(setup, work, kept, kv_split), devices=devices),
-        Operator("kv_write", layers, kv_write_cost(setup, tokens, kept / kv_split), devices=kv_split),
-        Operator("attention_output", layers, linear, shape.out_params, share, devices),
-        Operator("mlp", layers, linear, shape.mlp_params + shape.mixer_params, share, devices),
+        Group("qkv_projection", layers, linear, shape.qkv_params, share, devices),
+        Group("attention", layers, attention_cost(setup, work, kept, kv_split), devices=devices),
+        Group("kv_write", layers, kv_write_cost(setup, tokens, kept / kv_split), devices=kv_split),
+        Group("attention_output", layers, linear, shape.out_params, share, devices),
+        Group("mlp", layers, linear, shape.mlp_params + shape.mixer_params, share, devices),
         *expert_operators(setup, tokens, share, kept),
     ]
     scan_s = 0.0 if is_zero(setup.mixer_layers) else setup.mixer_layers * setup.mixer_layer_s * kept
-    operators.append(Operator("state_scan", setup.mixer_layers, Cost(seconds=scan_s)))
+    operators.append(Group("state_scan", setup.mixer_layers, Cost(seconds=scan_s)))
     width = NORM_TRANSFERS * shape.hidden + 3.0 * shape.mlp_width / devices
     moved = tokens * layers * (ACTIVATION_BYTES * width * setup.elementwise_factor)
     moved_s = moved / setup.weight_bytes_per_s
-    operators.append(
-        Operator("norm_elementwise", layers, Cost(bytes=moved, memory_s=moved_s, seconds=moved_s))
-    )
+    operators.append(Group("norm_elementwise", layers, Cost(bytes=moved, memory_s=moved_s, seconds=moved_s)))
     head = per_weight(setup, work.logit_rows, bytes_per_weight=setup.head_bytes)
-    operators.append(Operator("lm_head", 1.0, head, shape.head_params, 1.0 / devices, devices))
+    operators.append(Group("lm_head", 1.0, head, shape.head_params, 1.0 / devices, devices))
     return operators + link_operators(setup, tokens, layers)
 
 
@@ -305,12 +287,12 @@ def kv_write_cost(setup: Setup, tokens: Any, kept: Any) -> Cost:
     return Cost(bytes=written, memory_s=seconds, seconds=seconds)
 
 
-def expert_operators(setup: Setup, tokens: Any, share: Any, kept: Any) -> list[Operator]:
+def expert_operators(setup: Setup, tokens: Any, share: Any, kept: Any) -> list[Group]:
     """Routed experts and their router; nothing in a dense model."""
     shape, devices = setup.shape, setup.tensor_parallel
     count = shape.moe_layers
     if is_zero(shape.expert_params) and is_zero(shape.router_params) and is_zero(count):
-        return [Operator("experts", 0.0, NO_COST), Operator("router", 0.0, NO_COST)]
+        return [Group("experts", 0.0, NO_COST), Group("router", 0.0, NO_COST)]
     touched = touched_experts(experts=setup.experts, active_experts=setup.active_experts, tokens=tokens)
     routed = per_weight(
         setup, tokens, read_share=touched / setup.experts, flops_share=setup.active_experts / setup.experts,
@@ -323,14 +305,12 @@ def expert_operators(setup: Setup, tokens: Any, share: Any, kept: Any) -> list[O
         each.seconds * weights + setup.expert_layer_s * count * kept,
     )  # fmt: skip
     return [
-        Operator(
-            "experts", count, routed, shape.expert_params * setup.experts / shape.experts, share, devices
-        ),
-        Operator("router", count, router, devices=devices),
+        Group("experts", count, routed, shape.expert_params * setup.experts / shape.experts, share, devices),
+        Group("router", count, router, devices=devices),
     ]
 
 
-def link_operators(setup: Setup, tokens: Any, layers: Any) -> list[Operator]:
+def link_operators(setup: Setup, tokens: Any, layers: Any) -> list[Group]:
     """What goes between devices: all-reduces, hand-over between stages, tokens to their experts."""
     message = tokens * (setup.shape.hidden * ACTIVATION_BYTES)
     return [
@@ -340,40 +320,40 @@ def link_operators(setup: Setup, tokens: Any, layers: Any) -> list[Operator]:
     ]
 
 
-def reduce_operator(setup: Setup, message: Any, layers: Any) -> Operator:
+def reduce_operator(setup: Setup, message: Any, layers: Any) -> Group:
     """Two all-reduces per layer among the devices that share it."""
     if is_one(setup.tensor_parallel):
-        return Operator("all_reduce", 0.0, NO_COST)
+        return Group("all_reduce", 0.0, NO_COST)
     reduce_s = all_reduce_seconds(
         bytes_=message, devices=setup.tensor_parallel, bytes_per_s=setup.link_bytes_per_s,
         latency_s=setup.link_latency_s,
     )  # fmt: skip
     collectives = 2.0 * layers * (setup.tensor_parallel > 1.0)
     cost = Cost(bytes=message, link_s=reduce_s, seconds=reduce_s)
-    return Operator("all_reduce", collectives, cost, collectives)
+    return Group("all_reduce", collectives, cost, collectives)
 
 
-def stage_operator(setup: Setup, message: Any) -> Operator:
+def stage_operator(setup: Setup, message: Any) -> Group:
     """Activations handed from stage to stage."""
     if is_one(setup.pipeline_parallel):
-        return Operator("stage_transfer", 0.0, NO_COST)
+        return Group("stage_transfer", 0.0, NO_COST)
     stages = setup.pipeline_parallel - 1.0
     seconds = point_to_point_seconds(
         bytes_=message, bytes_per_s=setup.link_bytes_per_s, latency_s=setup.link_latency_s
     )
-    return Operator("stage_transfer", stages, Cost(bytes=message, link_s=seconds, seconds=seconds), stages)
+    return Group("stage_transfer", stages, Cost(bytes=message, link_s=seconds, seconds=seconds), stages)
 
 
-def exchange_operator(setup: Setup, message: Any) -> Operator:
+def exchange_operator(setup: Setup, message: Any) -> Group:
     """Tokens sent to the devices of their experts and back."""
     layers = setup.shape.moe_layers
     if is_zero(layers) or is_one(setup.expert_parallel):
-        return Operator("expert_exchange", layers, NO_COST)
+        return Group("expert_exchange", layers, NO_COST)
     seconds = all_to_all_seconds(
         bytes_=2.0 * message * setup.active_experts, devices=setup.expert_parallel,
         bytes_per_s=setup.link_bytes_per_s, latency_s=2.0 * setup.link_latency_s,
     )  # fmt: skip
-    return Operator("expert_exchange", layers, Cost(link_s=seconds, seconds=seconds), maximum(layers, 0.0))
+    return Group("expert_exchange", layers, Cost(link_s=seconds, seconds=seconds), maximum(layers, 0.0))
 
 
 def overheads(setup: Setup, work: Work, device_s: Any) -> tuple[Any, Any]:

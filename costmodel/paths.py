@@ -300,12 +300,13 @@ def paths(
     second, third = len(names[1]), len(names[2])
     index = (codes[0] * second + codes[1]) * third + codes[2]
     # of all combinations only those that occur
-    places: dict[int, int] = {}
-    place = np.array([places.setdefault(i, len(places)) for i in index.ravel().tolist()])
+    occurs = np.zeros(len(names[0]) * second * third, dtype=bool)
+    occurs[index] = True
+    place = (np.cumsum(occurs) - 1)[index]
     wanted = [
-        (names[0][i // (second * third)], names[1][i // third % second], names[2][i % third]) for i in places
+        (names[0][i // (second * third)], names[1][i // third % second], names[2][i % third])
+        for i in np.flatnonzero(occurs).tolist()
     ]
-    place = place.reshape(index.shape)
     return Path(*(spread(column, place) for column in zip(*paths_for(hardware, engine, wanted), strict=True)))
 
 

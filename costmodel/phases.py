@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from costmodel.experts import touched_experts
 from costmodel.linear import FLOPS_PER_WEIGHT, Shape
 from costmodel.numeric import ceiling, is_one, is_zero, maximum, minimum, where
 from costmodel.offload import exposed_seconds, host_compute_seconds, transfer_seconds
-from costmodel.operators import Operator, Setup, Work, overheads, run_pass
+from costmodel.operators import Group, Operator, Setup, Work, overheads, run_pass
 from costmodel.specs import Deployment, Workload
 from costmodel.speculative import draft_seconds
 
@@ -49,7 +49,7 @@ class Passes:
     seconds: Any  # everything
     device_s: Any
     terms: dict[str, Any]
-    operators: list[Operator]
+    groups: list[Group]
 
 
 class Pass(NamedTuple):
@@ -72,16 +72,16 @@ class Pass(NamedTuple):
     def device_s(self) -> Any:
         return self.cut(self.passes.device_s)
 
+    def operators(self, times: Any = 1.0) -> list[Operator]:
+        """The operators of so many passes like this one."""
+        return [group.operator(self.cut, times) for group in self.passes.groups]
+
     def terms(self, times: Any = 1.0) -> dict[str, Any]:
         """Seconds by term of so many passes like this one."""
         found = {name: self.cut(seconds) for name, seconds in self.passes.terms.items()}
         if is_one(times):
             return found
         return {name: seconds if is_zero(seconds) else seconds * times for name, seconds in found.items()}
-
-    def operators(self, times: Any = 1.0) -> list[Operator]:
-        """The operators of so many passes like this one."""
-        return [operator.part(self.cut, times) for operator in self.passes.operators]
 
 
 @dataclass(slots=True)
@@ -101,6 +101,11 @@ class Phase:
     def operators(self) -> list[Operator]:
         """Those of all passes together."""
         return self.one.operators(self.passes)
+
+    def operators_of_case(self, pick: Callable[[Any], Any]) -> list[Operator]:
+        """The same of one case, which `pick` takes out of an array over the cases, in plain numbers."""
+        one, times = self.one, pick(self.passes)
+        return [group.operator(lambda value: pick(one.cut(value)), times) for group in one.passes.groups]
 
 
 def run_passes(setup: Setup, deployment: Deployment, works: Sequence[Work]) -> list[Pass]:
@@ -146,28 +151,27 @@ def rows(values: Sequence[Any], rank: int) -> Any:
 
 def run(setup: Setup, deployment: Deployment, work: Work, rank: int) -> Passes:
     """Operators and times of one pass, or of several that are `stacked`."""
-    operators = run_pass(setup, work)
-    terms = sum_terms(operators)
+    groups = run_pass(setup, work)
+    terms = sum_terms(groups)
     device_s = total(terms)
     launch, framework = overheads(setup, work, device_s)
     offload = offload_seconds(setup, deployment, work, device_s)
     terms["launch"], terms["framework"], terms["offload"] = launch, framework, offload
     seconds = device_s + launch + framework
-    return Passes(rank, seconds if is_zero(offload) else seconds + offload, device_s, terms, operators)
+    return Passes(rank, seconds if is_zero(offload) else seconds + offload, device_s, terms, groups)
 
 
-def sum_terms(operators: Sequence[Operator]) -> dict[str, Any]:
+def sum_terms(groups: Sequence[Group]) -> dict[str, Any]:
     """Seconds by term. Weights at one cost, those of the linear operators, are added before they are multiplied."""
-    alike: dict[tuple[str, int, int], list[Operator]] = {}
-    for operator in operators:
-        key = (TERM_OF.get(operator.name, "linear"), id(operator.cost), id(operator.share))
-        alike.setdefault(key, []).append(operator)
+    alike: dict[tuple[str, int, int], list[Group]] = {}
+    for group in groups:
+        key = (TERM_OF.get(group.name, "linear"), id(group.cost), id(group.share))
+        alike.setdefault(key, []).append(group)
     terms: dict[str, Any] = {}
-    for (name, *_), group in alike.items():
-        first = group[0]
-        if len(group) > 1:
-            units = sum(operator.units for operator in group)
-            first = Operator(name, first.count, first.cost, units, first.share)
+    for (name, *_), members in alike.items():
+        first = members[0]
+        if len(members) > 1:
+            first = Group(name, first.count, first.cost, sum(each.units for each in members), first.share)
         seconds, known = first.seconds, terms.get(name, 0.0)
         terms[name] = seconds if is_zero(known) else known if is_zero(seconds) else known + seconds
     return terms

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +39,37 @@ def _largest(names: tuple[str, ...], amounts: list[Any]) -> Any:
     return np.array(names)[np.argmax(stacked, axis=0)]
 
 
+@dataclass(slots=True)
+class Case:
+    """Where the time of one case of an estimate goes, in plain numbers; seconds and bytes."""
+
+    output_tokens: float
+    tokens_per_step: float
+    fits: bool
+    weights_bytes: float
+    available_bytes: float
+    prefill_terms: dict[str, float]
+    decode_terms: dict[str, float]
+    prefill_operators: list[Operator]
+    decode_operators: list[Operator]
+
+
+def case_of(estimate: Estimate, pick: Callable[[Any], Any]) -> Case:
+    """The case that `pick` takes out of an array over the cases."""
+    prefill, decode = estimate.phases
+    return Case(
+        output_tokens=pick(estimate.output_tokens),
+        tokens_per_step=pick(estimate.tokens_per_step),
+        fits=pick(estimate.fits),
+        weights_bytes=pick(estimate.weights_bytes),
+        available_bytes=pick(estimate.available_bytes),
+        prefill_terms={name: pick(seconds) for name, seconds in estimate.prefill_terms.items()},
+        decode_terms={name: pick(seconds) for name, seconds in estimate.decode_terms.items()},
+        prefill_operators=prefill.operators_of_case(pick),
+        decode_operators=decode.operators_of_case(pick),
+    )
+
+
 def bound_of(operators: list[Operator], terms: dict[str, Any]) -> Any:
     """Which of compute, memory, interconnect and overhead takes most of a phase."""
     compute: Any = 0.0
@@ -50,15 +83,15 @@ def bound_of(operators: list[Operator], terms: dict[str, Any]) -> Any:
     return _largest(BOUNDS, [compute, memory, link, overhead])
 
 
-def bottleneck_of(estimate: Estimate) -> Any:
+def bottleneck_of(estimate: Estimate | Case) -> Any:
     """The bottleneck, in the taxonomy's words, that costs most of a request's time; capacity first if it lacks."""
-    steps = maximum(estimate.workload.output_tokens - 1.0, 0.0)
+    steps = maximum(estimate.output_tokens - 1.0, 0.0)
     amounts: dict[str, Any] = dict.fromkeys(BOTTLENECKS, 0.0)
 
     def add(name: str, amount: Any) -> None:
         amounts[name] = amounts[name] + amount
 
-    accepted = maximum(estimate.deployment.tokens_per_step, 1.0)
+    accepted = maximum(estimate.tokens_per_step, 1.0)
     for operator in estimate.decode_operators:
         limited = operator.compute_s > operator.memory_s
         seconds = operator.seconds * steps / accepted
@@ -113,6 +146,8 @@ def pick(value: Any, index: Any, shape: tuple[int, ...]) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     array = np.asarray(value)
+    if array.shape == shape and index is not None:
+        return array[index].item()
     if array.ndim == 0:
         return array.item()
     if index is None:
@@ -152,6 +187,7 @@ def assumptions(estimate: Estimate, index: Any, shape: tuple[int, ...]) -> list[
 def as_dict(estimate: Estimate, index: Any = None) -> dict[str, Any]:
     """The `kb estimate` JSON body (INTERFACE.md) without `scenario` and `resolved`."""
     shape = shape_of_cases(estimate)
+    case = case_of(estimate, lambda value: pick(value, index, shape))
 
     def one(value: Any) -> Any:
         return pick(value, index, shape)
@@ -164,15 +200,14 @@ def as_dict(estimate: Estimate, index: Any = None) -> dict[str, Any]:
         return int(min(one(value), 2**53))
 
     def terms(values: dict[str, Any]) -> dict[str, float]:
-        return {name: ms(value) for name, value in values.items() if one(value)}
+        return {name: value * MILLISECONDS_PER_SECOND for name, value in values.items() if value}
 
     operators = []
-    for phase, found in (("prefill", estimate.prefill_operators), ("decode", estimate.decode_operators)):
+    for phase, found in (("prefill", case.prefill_operators), ("decode", case.decode_operators)):
         for operator in found:
-            seconds, bytes_, flops = one(operator.seconds), one(operator.bytes), one(operator.flops)
+            _, count, flops, bytes_, compute, memory, link, seconds = operator
             if not seconds and not flops:
                 continue
-            compute, memory, link = one(operator.compute_s), one(operator.memory_s), one(operator.link_s)
             if link:
                 bound = "interconnect"
             elif seconds > 2.0 * (compute + memory):
@@ -181,7 +216,7 @@ def as_dict(estimate: Estimate, index: Any = None) -> dict[str, Any]:
                 bound = "compute" if compute > memory else "memory"
             operators.append(
                 {
-                    "name": operator.name, "phase": phase, "count": round(one(operator.count)), "flops": flops,
+                    "name": operator.name, "phase": phase, "count": round(count), "flops": flops,
                     "bytes": bytes_, "intensity": flops / bytes_ if bytes_ else None,
                     "ms": seconds * MILLISECONDS_PER_SECOND, "bound": bound,
                 }
@@ -214,10 +249,14 @@ def as_dict(estimate: Estimate, index: Any = None) -> dict[str, Any]:
             "basis": estimate.interval_basis,
         },
         "prefill": {
-            "ms": ms(estimate.ttft_s), "bound": one(estimate.prefill_bound), "terms": terms(estimate.prefill_terms),
+            "ms": ms(estimate.ttft_s), "bound": bound_of(case.prefill_operators, case.prefill_terms),
+            "terms": terms(case.prefill_terms),
         },
-        "decode": {"ms": ms(estimate.tpot_s), "bound": one(estimate.bound), "terms": terms(estimate.decode_terms)},
-        "bottleneck": one(estimate.bottleneck),
+        "decode": {
+            "ms": ms(estimate.tpot_s), "bound": bound_of(case.decode_operators, case.decode_terms),
+            "terms": terms(case.decode_terms),
+        },
+        "bottleneck": bottleneck_of(case),
         "operators": operators,
         "assumptions": assumptions(estimate, index, shape),
     }  # fmt: skip

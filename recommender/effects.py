@@ -234,10 +234,12 @@ def compose(
 def deployments(
     base: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]], width: int = 1
 ) -> Deployment:
-    """One Deployment whose changed fields are arrays, one element per candidate (struct of arrays).
+    """One Deployment whose changed fields are arrays, one element per candidate (struct of arrays), if there are many.
 
     With `width` every candidate stands for that many neighbouring elements, over which its arrays spread.
     """
+    if len(candidates) == 1 and width == 1:
+        return Deployment(**{**base, **candidates[0]})  # plain numbers: numpy is slow on a single one
     changed: dict[str, tuple[list[int], list[Any]]] = {}
     for position, changes in enumerate(candidates):
         for name, value in changes.items():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from costmodel.phases import TERM_OF
+from costmodel.report import Case, bottleneck_of, bound_of, case_of
 from costmodel.specs import Hardware, Workload
 from recommender import effects
 from recommender.situation import Situation
@@ -46,19 +47,6 @@ _MEMORY = {
 }
 
 
-class Case(NamedTuple):
-    """What bounds an operator of one candidate; seconds."""
-
-    name: str
-    compute_s: float
-    memory_s: float
-    link_s: float
-    seconds: float
-
-
-OPERATOR_TIMES = Case._fields[1:]
-
-
 class Priced:
     """The estimate of several candidates; `count` elements in every array.
 
@@ -71,7 +59,7 @@ class Priced:
         self.first = first
         self.size = count if size is None else size
         self._lists: dict[str, list[Any]] = {}
-        self._cases: dict[int, Any] = {}
+        self._cases: dict[int, Case] = {}
 
     def part(self, first: int, count: int) -> Priced:
         """Some neighbouring candidates by themselves."""
@@ -116,62 +104,26 @@ class Priced:
             return value.item()
         return value.item(self.first + index)
 
-    def case(self, index: int) -> Any:
+    def case(self, index: int) -> Case:
         """Terms, operators and what else bounds one candidate, as plain numbers: few are asked about."""
         found = self._cases.get(index)
         if found is None:
-            whole = self.estimate
-            found = self._cases[index] = SimpleNamespace(
-                workload=SimpleNamespace(output_tokens=self.one(whole.workload.output_tokens, index)),
-                deployment=SimpleNamespace(tokens_per_step=self.one(whole.deployment.tokens_per_step, index)),
-                weights_bytes=self.at("weights_bytes", index),
-                available_bytes=self.at("available_bytes", index),
-                fits=self.at("fits", index),
-            )
-            for phase, (terms, operators, table) in self._tables.items():
-                column = table[:, self.first + index].tolist()
-                setattr(found, f"{phase}_terms", dict(zip(terms, column, strict=False)))
-                rows = zip(*[iter(column[len(terms) :])] * len(OPERATOR_TIMES), strict=True)
-                setattr(
-                    found,
-                    f"{phase}_operators",
-                    [Case(name, *times) for name, times in zip(operators, rows, strict=True)],
-                )
-        return found
-
-    @cached_property
-    def _tables(self) -> dict[str, tuple[list[str], list[str], Array]]:
-        """Per phase its terms, its operators and one row of seconds for each term and each time of an operator."""
-        found = {}
-        for phase in ("prefill", "decode"):
-            terms: dict[str, Any] = getattr(self.estimate, f"{phase}_terms")
-            operators = getattr(self.estimate, f"{phase}_operators")
-            rows = [*terms.values()]
-            rows += [getattr(operator, name) for operator in operators for name in OPERATOR_TIMES]
-            table = np.empty((len(rows), self.size))
-            for row, value in zip(table, rows, strict=True):
-                row[:] = value
-            found[phase] = ([*terms], [operator.name for operator in operators], table)
+            found = self._cases[index] = case_of(self.estimate, lambda value: self.one(value, index))
         return found
 
     def terms(self, phase: str, index: int) -> dict[str, float]:
         """Seconds per named term of one phase, for one candidate."""
         case = self.case(index)
-        found: dict[str, float] = case.prefill_terms if phase == "prefill" else case.decode_terms
-        return found
+        return case.prefill_terms if phase == "prefill" else case.decode_terms
 
     def bound(self, phase: str, index: int) -> str:
         """compute | memory | interconnect | overhead."""
-        from costmodel.report import bound_of
-
         case = self.case(index)
         operators = case.prefill_operators if phase == "prefill" else case.decode_operators
         return str(bound_of(operators, self.terms(phase, index)))
 
     def is_compute_bound(self, phase: str, term: str, index: int) -> bool:
         """Whether arithmetic, not memory, takes most of a term of the cost model."""
-        from costmodel.phases import TERM_OF
-
         case = self.case(index)
         limited = 0.0
         for operator in case.prefill_operators if phase == "prefill" else case.decode_operators:
@@ -185,13 +137,11 @@ class Priced:
         return [self.one(side, index) * 1e3 for side in sides]
 
     def full_body(self, index: int) -> dict[str, Any]:
-        """The interface's estimate of one candidate with operators and assumptions; of one priced alone."""
+        """The interface's estimate of one candidate with operators and assumptions."""
         return self.estimate.as_dict(self.first + index if self.size > 1 else None)
 
     def body(self, index: int) -> dict[str, Any]:
         """The interface's estimate of one candidate; operators and assumptions are the baseline's to show."""
-        from costmodel.report import bottleneck_of
-
         intervals = {name: self.interval(name, index) for name in ("tpot_ms", "ttft_ms")}
         return {
             "fits": bool(self.listed("fits")[index]),
@@ -223,7 +173,7 @@ def _whole(value: float) -> int:
 def as_list(value: Any, count: int) -> list[Any]:
     """A scalar or an array as a list of Python values, one per candidate."""
     if value is None or isinstance(value, str | int | float | bool):
-        return [value] * count
+        return [value.item() if isinstance(value, np.generic) else value] * count
     array = np.asarray(value)
     if array.size == 1:
         return [array.reshape(-1)[0].item()] * count
