@@ -183,11 +183,17 @@ IDEAL: dict[str, Any] = {
 @lru_cache(maxsize=4096)
 def rates_for(hardware: Hardware, engine: Engine) -> Rates:
     """The rates of one device under one engine."""
-    return make_rates(parameters(), device_group(hardware), engine_class(engine))
+    return packaged_rates(device_group(hardware), engine_class(engine))
+
+
+@lru_cache(maxsize=1024)
+def packaged_rates(group: str, kind: str) -> Rates:
+    """The rates of a device group under an engine class, from the values of data/efficiency.csv."""
+    return make_rates(parameters(), group, kind)
 
 
 def make_rates(values: Mapping[str, float], group: str, kind: str) -> Rates:
-    """The rates of a device group under an engine class, from the values of data/efficiency.csv."""
+    """The rates of a device group under an engine class, from values like those of data/efficiency.csv."""
     if kind == "roofline":
         return Rates(engine=kind, group=group, **IDEAL)
 

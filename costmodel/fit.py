@@ -345,6 +345,7 @@ def write_page(problem: Problem, theta: Array, left_out: dict[str, Array]) -> No
     parameters.cache_clear()
     intervals.table.cache_clear()
     intervals.spread.cache_clear()
+    intervals.of_group.cache_clear()
     cases = problem.rows.cases
     residuals = {
         "in": predict(problem.rows, problem.values(theta)) - problem.target,

@@ -52,6 +52,7 @@ def spread(phase: str, engine: str, group: str, device: str = "") -> tuple[float
     return factor, basis
 
 
+@lru_cache(maxsize=4096)
 def of_group(phase: str, engine: str, group: str) -> tuple[float, str]:
     """The factor for a device group, and what it rests on."""
     if engine.endswith("/roofline"):

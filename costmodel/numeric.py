@@ -95,7 +95,7 @@ def is_zero(value: Any) -> bool:
 
 def is_one(value: Any) -> bool:
     """A plain one: nothing is shared out."""
-    return isinstance(value, int | float) and value == 1
+    return isinstance(value, PLAIN) and value == 1
 
 
 PLAIN = (float, int, np.bool_)

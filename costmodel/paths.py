@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from costmodel.efficiency import HIGHEST_SHARE, Rates, make_rates, parameters, rates_for
+from costmodel.efficiency import HIGHEST_SHARE, Rates, packaged_rates, parameters, rates_for
 from costmodel.formats import Format, find_format
 from costmodel.numeric import distinct
 from costmodel.operators import WHOLE_ROWS
@@ -93,27 +93,41 @@ def supports(hardware: Hardware, path: str) -> bool:
     return bool(hardware.flops.get(path))
 
 
-def choose_path(hardware: Hardware, rates: Rates, weights: Format, activations: Format) -> str:
+class Units(NamedTuple):
+    """What a device multiplies of narrow numbers without widening them."""
+
+    paths: frozenset[str]
+    integers_pay: (
+        bool  # integer products are at least as fast as 16-bit ones: not on Volta, which has FP16 units only
+    )
+
+
+@lru_cache(maxsize=1024)
+def units_of(hardware: Hardware) -> Units:
+    """The narrow formats that the device has a rate for."""
+    integer = hardware.flops.get("int8")
+    pay = not integer or integer >= (hardware.flops.get("fp16") or 0.0)
+    return Units(frozenset(path for path in NARROW_PATHS if supports(hardware, path)), pay)
+
+
+NARROW_PATHS = ("fp8", "fp4", "int8", "int4")
+
+
+def choose_path(units: Units, rates: Rates, weights: Format, activations: Format) -> str:
     """The path of the multiplication: as narrow as both operands and the device allow."""
     asked = weights.activation or activations.direct or "fp16"
     asked = find_format(asked, "activations").direct or "fp16"
     if weights.family == "gguf" and weights.is_quantized:
         # llama.cpp quantizes the activations itself where it multiplies in integers
-        asked = "int8" if rates.integer_prefill and integers_pay(hardware) else "fp16"
+        asked = "int8" if rates.integer_prefill and units.integers_pay else "fp16"
     if asked in ("fp16", "bf16") or weights.bits_per_weight >= 16:
         return "fp32" if weights.bits_per_weight >= 32 else "fp16"
     if asked in ("fp8", "fp4") and weights.direct in ("fp8", "fp4"):
         path = asked if weights.direct == asked else "fp8"
-        return path if supports(hardware, path) else "fp16"
+        return path if path in units.paths else "fp16"
     if asked in ("int8", "int4"):
-        return asked if supports(hardware, asked) else "int8" if supports(hardware, "int8") else "fp16"
+        return asked if asked in units.paths else "int8" if "int8" in units.paths else "fp16"
     return "fp16"
-
-
-def integers_pay(hardware: Hardware) -> bool:
-    """Whether integer products are at least as fast as 16-bit ones: not on Volta, whose matrix units have FP16 only."""
-    integer = hardware.flops.get("int8")
-    return not integer or integer >= (hardware.flops.get("fp16") or 0.0)
 
 
 @lru_cache(maxsize=1)
@@ -144,29 +158,29 @@ def paths_for(hardware: Hardware, engine: Engine, wanted: Sequence[Formats]) -> 
     rates = rates_for(hardware, engine)
     usual = str(engine.defaults.get("weight_kernel") or "tuned")
     known = known_paths(hardware, rates.engine, usual)
-    found = []
-    for formats in wanted:
-        path = known.get(formats)
-        if path is None:
-            if len(known) >= KEPT_PATHS:
-                known.clear()
-            weights, activations, kernel = formats
-            stored = find_format(weights)
-            kind = choose_path(
-                hardware, rates, stored, find_format(activations, "activations", "activation_format")
-            )
-            old = has_old_kernels(rates, hardware)
-            shares = shares_of(rates.group, rates.engine, stored.slug, kind, kernel or usual, old)
-            path = known[formats] = on_device(parameters(), rates, hardware, shares)
-        found.append(path)
-    return found
+    missing = [formats for formats in wanted if formats not in known]
+    if missing:
+        if len(known) >= KEPT_PATHS:
+            known.clear()
+            missing = list(wanted)
+        units, old = units_of(hardware), has_old_kernels(rates, hardware)
+        shares = [
+            shares_of(rates.group, rates.engine, units, old, weights, activations, kernel or usual)
+            for weights, activations, kernel in missing
+        ]
+        known.update(zip(missing, on_device(parameters(), rates, hardware, shares), strict=True))
+    return [known[formats] for formats in wanted]
 
 
-@lru_cache(maxsize=8192)
-def shares_of(group: str, engine: str, weights: str, path: str, kernel: str, old: bool) -> Path:
+@lru_cache(maxsize=16384)
+def shares_of(
+    group: str, engine: str, units: Units, old: bool, weights: str, activations: str, kernel: str
+) -> Path:
     """`of_format` for a device group and an engine class under the packaged values: devices of a group share it."""
-    values = parameters()
-    return of_format(values, make_rates(values, group, engine), find_format(weights), path, kernel, old)
+    values, stored = parameters(), find_format(weights)
+    rates = packaged_rates(group, engine)
+    multiplied = find_format(activations, "activations", "activation_format")
+    return of_format(values, rates, stored, choose_path(units, rates, stored, multiplied), kernel, old)
 
 
 KEPT_PATHS = 512  # of one device and engine class; widths that a user states are without number
@@ -190,17 +204,15 @@ def make_path(
     kernel: str,
 ) -> Path:
     """The path, from the values of data/efficiency.csv."""
-    path = choose_path(hardware, rates, weights, activations)
-    return on_device(
-        values, rates, hardware, of_format(values, rates, weights, path, kernel, has_old_kernels(rates, hardware))
-    )  # fmt: skip
+    path = choose_path(units_of(hardware), rates, weights, activations)
+    shares = of_format(values, rates, weights, path, kernel, has_old_kernels(rates, hardware))
+    return on_device(values, rates, hardware, [shares])[0]
 
 
-def on_device(values: Mapping[str, float], rates: Rates, hardware: Hardware, shares: Path) -> Path:
-    """The path of `of_format` with the rates of the device: FLOP/s, and the share of its bandwidth."""
-    peak = peak_flops(hardware, shares.path, accumulates_16=rates.accumulates_16)
-    if hardware.architecture == "x86-amx" and "llama.cpp" in rates.engine:
-        peak /= AMX_OVER_VECTOR.get(shares.path, AMX_OVER_VECTOR_FLOAT)
+def on_device(
+    values: Mapping[str, float], rates: Rates, hardware: Hardware, found: Sequence[Path]
+) -> list[Path]:
+    """Paths of `of_format` with the rates of the device: FLOP/s, and the share of its bandwidth."""
     bandwidth = rates.bandwidth_share
     if rates.engine != "roofline":
         if rates.group == "apple" and hardware.bandwidth_bytes_per_s > ULTRA_BYTES_PER_S:
@@ -210,9 +222,18 @@ def on_device(values: Mapping[str, float], rates: Rates, hardware: Hardware, sha
                 bandwidth *= values.get("bandwidth.two_sockets", 1.0)
             if hardware.bandwidth_bytes_per_s < FEW_CHANNELS_BYTES_PER_S:
                 bandwidth = min(bandwidth * values.get("bandwidth.few_channels", 1.0), HIGHEST_SHARE)
-    return shares._replace(
-        flops_per_s=peak * shares.flops_per_s, bandwidth_share=bandwidth * shares.bandwidth_share
-    )
+    peaks = {}
+    for path in {shares.path for shares in found}:
+        peaks[path] = peak_flops(hardware, path, accumulates_16=rates.accumulates_16)
+        if hardware.architecture == "x86-amx" and "llama.cpp" in rates.engine:
+            peaks[path] /= AMX_OVER_VECTOR.get(path, AMX_OVER_VECTOR_FLOAT)
+    return [
+        shares._replace(
+            flops_per_s=peaks[shares.path] * shares.flops_per_s,
+            bandwidth_share=bandwidth * shares.bandwidth_share,
+        )
+        for shares in found
+    ]
 
 
 def has_old_kernels(rates: Rates, hardware: Hardware) -> bool:

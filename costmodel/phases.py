@@ -11,7 +11,7 @@ import numpy as np
 from costmodel.assembly import EAGER_DECODE_COPIES, MICRO_BATCH_TOKENS, Behaviour
 from costmodel.attention import causal_pairs, mean_context
 from costmodel.experts import touched_experts
-from costmodel.linear import FLOPS_PER_WEIGHT, Shape
+from costmodel.linear import FLOPS_PER_WEIGHT
 from costmodel.numeric import ceiling, is_one, is_zero, maximum, minimum, where
 from costmodel.offload import exposed_seconds, host_compute_seconds, transfer_seconds
 from costmodel.operators import Group, Operator, Setup, Work, overheads, run_pass
@@ -114,20 +114,17 @@ def run_passes(setup: Setup, deployment: Deployment, works: Sequence[Work]) -> l
     Arrays of many cases are put above one another and all passes are worked out at once: they are small, so that a
     step of the arithmetic costs its call and hardly more with four times the numbers.
     """
-    rank = max(axes([setup, setup.shape, *works]), axes_of(vars(deployment).values()))
+    rank = axes(vars(deployment).values())
+    for work in works:
+        rank = max(rank, axes([getattr(work, name) for name in Work.__slots__]))
     if not rank or len(works) == 1:
         return [Pass(run(setup, deployment, work, rank), 0) for work in works]
     found = run(setup, deployment, stacked(works, rank), rank)
     return [Pass(found, row) for row in range(len(works))]
 
 
-def axes(records: Sequence[Setup | Shape | Work]) -> int:
-    """Axes of the arrays among the fields; 0 where all are plain numbers."""
-    return axes_of(getattr(record, name) for record in records for name in record.__slots__)
-
-
-def axes_of(values: Iterable[Any]) -> int:
-    """The most axes that an array among the values has."""
+def axes(values: Iterable[Any]) -> int:
+    """The most axes that an array among the values has; 0 where all are plain numbers."""
     return max([value.ndim for value in values if isinstance(value, np.ndarray)], default=0)
 
 
@@ -138,11 +135,15 @@ def stacked(works: Sequence[Work], rank: int) -> Work:
 
 def rows(values: Sequence[Any], rank: int) -> Any:
     """Numbers or arrays above one another, with `rank` axes each."""
-    first = values[0]
     arrays = [value for value in values if isinstance(value, np.ndarray)]
-    if all(value is first for value in values) or (not arrays and all(value == first for value in values)):
+    first = values[0]
+    if not arrays:
+        if values.count(first) == len(values):
+            return first
+        return np.array(values, dtype=float).reshape((-1,) + (1,) * rank)
+    if len(arrays) == len(values) and len(set(map(id, arrays))) == 1:
         return first
-    shape = np.broadcast(*arrays).shape if arrays else ()
+    shape = arrays[0].shape if len(arrays) == 1 else np.broadcast(*arrays).shape
     found = np.empty((len(values),) + (1,) * (rank - len(shape)) + shape)
     for row, value in zip(found, values, strict=True):
         row[...] = value
@@ -162,17 +163,15 @@ def run(setup: Setup, deployment: Deployment, work: Work, rank: int) -> Passes:
 
 
 def sum_terms(groups: Sequence[Group]) -> dict[str, Any]:
-    """Seconds by term. Weights at one cost, those of the linear operators, are added before they are multiplied."""
-    alike: dict[tuple[str, int, int], list[Group]] = {}
+    """Seconds by term. The weights of the linear operators are added before they are multiplied by their time."""
+    first = groups[0]
+    units = sum(group.units for group in groups if group.cost is first.cost)
+    terms = {"linear": Group("linear", first.count, first.cost, units, first.share).seconds}
     for group in groups:
-        key = (TERM_OF.get(group.name, "linear"), id(group.cost), id(group.share))
-        alike.setdefault(key, []).append(group)
-    terms: dict[str, Any] = {}
-    for (name, *_), members in alike.items():
-        first = members[0]
-        if len(members) > 1:
-            first = Group(name, first.count, first.cost, sum(each.units for each in members), first.share)
-        seconds, known = first.seconds, terms.get(name, 0.0)
+        if group.cost is first.cost:
+            continue
+        name, seconds = TERM_OF[group.name], group.seconds
+        known = terms.get(name, 0.0)
         terms[name] = seconds if is_zero(known) else known if is_zero(seconds) else known + seconds
     return terms
 

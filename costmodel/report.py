@@ -143,6 +143,8 @@ def cost_and_energy(estimate: Estimate) -> tuple[Any, Any]:
 
 def pick(value: Any, index: Any, shape: tuple[int, ...]) -> Any:
     """One case's plain Python value out of a float or a broadcastable array."""
+    if type(value) is float:  # nearly all of them
+        return value
     if value is None or isinstance(value, str | int | float | bool):
         return value
     array = np.asarray(value)
