@@ -89,16 +89,10 @@ def work_fields(statements: Sequence[tuple[int, Reference]]) -> dict[str, Any]:
     arxiv = sorted({one.arxiv_id for one in references if one.arxiv_id})
     dois = sorted({one.doi for one in references if one.doi}, key=lambda value: (value.lower(), value))
     urls = sorted({one.url for one in references if one.url}, key=lambda value: (len(value), value))
-    authors = [dict(author) for author in who.authors] if who else []
     return {
         "title": title or "",
         "title_key": title_key(title or ""),
-        "authors": authors,
-        "first_author": authors[0]["family"] if authors else "",
-        "authors_truncated": bool(who and (who.et_al or (who.truncated and not who.year))),
-        "authors_key": "+".join(family_key(author["family"]) for author in authors[:3])
-        if len(authors) > 1
-        else "",
+        **author_fields(who),
         "year": min((one.year for one in references if one.year), default=None),
         "venue": best(statements, venue_quality, lambda one: one.venue) or "",
         "kind": kind_of_work(references),
