@@ -54,6 +54,24 @@ class Output:
         for row in rows:
             print("| " + " | ".join(cell(row.get(column)).replace("|", "\\|") for column in columns) + " |")
 
+    def print_fields(self, record: Mapping[str, Any]) -> None:
+        """One record as CSV or Markdown, a field a row."""
+        self.print_rows(["key", "value"], ({"key": key, "value": value} for key, value in record.items()))
+
+    def write(self, pieces: Iterable[str], file: str | None) -> None:
+        """A document of another format, to a file or to stdout; UTF-8 whatever the terminal's locale is."""
+        if file:
+            from pathlib import Path
+
+            with Path(file).open("w", encoding="utf-8", newline="") as written:
+                written.writelines(pieces)
+            self.note(f"written: {file}")
+            return
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8")
+        sys.stdout.writelines(pieces)
+
 
 def plain(value: Any) -> Any:
     """Data that json can write: no NaN, no numpy scalars, no tuples."""

@@ -61,7 +61,7 @@ def report(output: Output, url: str) -> None:
     if output.is_json:
         output.print_json(data)
     elif output.format in ("csv", "markdown"):
-        output.print_rows(["key", "value"], ({"key": key, "value": value} for key, value in data.items()))
+        output.print_fields(data)
     else:
         width = max(len(key) for key in data)
         for key, value in data.items():

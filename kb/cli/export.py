@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -41,14 +39,6 @@ def command(
     reader = open_reader(output)
     try:
         pieces = export(reader, target, ids=list(ids) or None, **filters)
-        if output_file:
-            with Path(output_file).open("w", encoding="utf-8", newline="") as file:
-                file.writelines(pieces)
-            output.note(f"written: {output_file}")
-            return
-        reconfigure = getattr(sys.stdout, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(encoding="utf-8")  # the formats are UTF-8 whatever the terminal's locale is
-        sys.stdout.writelines(pieces)
+        output.write(pieces, output_file)
     finally:
         reader.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -167,15 +165,7 @@ def export(target: str, output_file: str | None, output: Output) -> None:
             pieces: Any = [json.dumps(graph.whole(reader), ensure_ascii=False), "\n"]
         else:
             pieces = (export_graph.graphml if target == "graphml" else export_graph.edges_csv)(reader)
-        if output_file:
-            with Path(output_file).open("w", encoding="utf-8", newline="") as file:
-                file.writelines(pieces)
-            output.note(f"written: {output_file}")
-            return
-        reconfigure = getattr(sys.stdout, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(encoding="utf-8")
-        sys.stdout.writelines(pieces)
+        output.write(pieces, output_file)
     finally:
         reader.close()
 

@@ -42,7 +42,7 @@ def command(
     if output.is_json:
         output.print_json(data)
     elif output.format in ("csv", "markdown"):
-        output.print_rows(["key", "value"], ({"key": key, "value": value} for key, value in data.items()))
+        output.print_fields(data)
     else:
         from kb.cli import render_show
 
