@@ -18,9 +18,8 @@ from costmodel.hf_quant import checkpoint_format
 from costmodel.hf_uneven import uneven_layers
 from costmodel.params import count_parameters
 from costmodel.specs import Model
-from costmodel.tables import read_text
+from costmodel.tables import read_text, read_users_file
 
-MAX_FILE_BYTES = 20_000_000
 MOST = 1e18  # parameters or bytes of state beyond this are a slip
 NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "text_model_config")
 DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "half": "fp16"}
@@ -76,20 +75,9 @@ def load_config(path: Path) -> Loaded:
     InvalidFile
         the file is missing, is not JSON, or does not describe a decoder-only language model.
     """
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InvalidFile(f"{path}: too large for a config.json", hint="at most 20 MB", field="model")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidFile(
-            f"cannot read {path}: {error.strerror or error}",
-            hint="give a readable config.json",
-            field="model",
-        ) from None
-    except UnicodeDecodeError:
-        raise InvalidFile(
-            f"{path}: not a text file", hint="a config.json is UTF-8 JSON", field="model"
-        ) from None
+    text = read_users_file(
+        path, what="a config.json", kind="UTF-8 JSON", name="config.json", most_mb=20, field="model"
+    )
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:

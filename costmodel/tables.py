@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from importlib import resources
+from pathlib import Path
 
 from costmodel.errors import InvalidFile
 
@@ -15,6 +16,20 @@ BASES = ("vendor", "paper", "measured", "derived", "assumed")
 def read_text(name: str) -> str:
     """The text of a file in costmodel/data."""
     return (resources.files("costmodel") / "data" / name).read_text(encoding="utf-8")
+
+
+def read_users_file(path: Path, *, what: str, kind: str, name: str, most_mb: int, field: str) -> str:
+    """The text of a file of the user's own: `what` ("a hardware file") is `kind` ("TOML"), such as `name`."""
+    try:
+        if path.stat().st_size > most_mb * 1_000_000:
+            raise InvalidFile(f"{path}: too large for {what}", hint=f"at most {most_mb} MB", field=field)
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidFile(
+            f"cannot read {path}: {error.strerror or error}", hint=f"give a readable {name}", field=field
+        ) from None
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{path}: not a text file", hint=f"{what} is {kind}", field=field) from None
 
 
 def read_table(name: str, columns: tuple[str, ...]) -> list[dict[str, str]]:

@@ -13,9 +13,9 @@ from typing import Any
 
 from costmodel.errors import InvalidFile
 from costmodel.specs import Hardware
+from costmodel.tables import read_users_file
 from costmodel.units import GIB, GIGA, MIB, TERA
 
-MAX_FILE_BYTES = 1_000_000
 CLASSES = ("datacenter", "consumer", "workstation", "cpu", "apple", "accelerator", "tpu", "edge", "apu")
 RATES = ("fp32", "fp16", "fp16_acc16", "bf16", "int8", "fp8", "fp4", "int4")
 # key → (Hardware field, factor to base units)
@@ -78,20 +78,9 @@ def load_hardware(path: Path) -> Hardware:
     InvalidFile
         the file cannot be read, a key is unknown, or memory, bandwidth or every rate is missing.
     """
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InvalidFile(f"{path}: too large for a hardware file", hint="at most 1 MB", field="hardware")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidFile(
-            f"cannot read {path}: {error.strerror or error}",
-            hint="give a readable hardware.toml",
-            field="hardware",
-        ) from None
-    except UnicodeDecodeError:
-        raise InvalidFile(
-            f"{path}: not a text file", hint="a hardware file is TOML", field="hardware"
-        ) from None
+    text = read_users_file(
+        path, what="a hardware file", kind="TOML", name="hardware.toml", most_mb=1, field="hardware"
+    )
     return parse_hardware(text, path.name, default_name=path.stem)
 
 
