@@ -106,7 +106,8 @@ def fill(session):
 
 
 @pytest.fixture(scope="module", params=["fts5", "plain"])
-def library(request, tmp_path_factory):
+def database(request, tmp_path_factory):
+    """In place of the packaged one: `reader` reads it."""
     from sqlmodel import SQLModel
 
     import kb.models  # noqa: F401
@@ -119,15 +120,6 @@ def library(request, tmp_path_factory):
         fill(session)
         assert rebuild(session, DOCUMENTS, backend=request.param) == len(WORKS) + 3 + 1 + 2
     return str(path)
-
-
-@pytest.fixture
-def reader(library):
-    from kb.db import open_reader
-
-    reader = open_reader(library)
-    yield reader
-    reader.close()
 
 
 def ids(answer):

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from ingest.http import Http
+from ingest.http import PROVIDERS, Http
 from ingest.http_cache import Cache
 
 RECORDED = Path(__file__).parent.parent / "recorded"
@@ -132,11 +132,10 @@ def fake_time():
 def http(server, fake_time, tmp_path):
     made = []
 
-    def make(**options):
-        environ = {f"KB_{name}_URL": server.url for name in ("ARXIV", "CROSSREF", "OPENALEX", "S2")}
-        environ.update(options.pop("environ", {}))
+    def make(url=server.url, *, environ=None, **options):
+        addresses = {provider.url_variable: url for provider in PROVIDERS.values()}
         one = Http(
-            environ=environ, sleep=fake_time.sleep, clock=fake_time.clock, jitter=lambda: 0.5,
+            environ=addresses | (environ or {}), sleep=fake_time.sleep, clock=fake_time.clock, jitter=lambda: 0.5,
             **{"cache": Cache(tmp_path / "cache"), **options},
         )  # fmt: skip
         made.append(one)

@@ -9,35 +9,13 @@ import pytest
 import requests
 
 from ingest.errors import FetchError, IngestError, NoNetwork
-from ingest.http import Http
+from ingest.http import PROVIDERS
 from ingest.ingest import ingest
 from ingest.network import reason
 
 ASKED = ["doi:10.1145/3600006.3613165", "arxiv:2309.06180", "openalex:W2741809807", "s2:CorpusID:215416146"]
 CLOSED = "http://127.0.0.1:1"  # nothing listens on tcpmux
 NOWHERE = "http://kb-test.invalid"  # RFC 2606: this name never resolves
-VARIABLES = [f"KB_{name}_URL" for name in ("ARXIV", "CROSSREF", "OPENALEX", "S2")]
-
-
-@pytest.fixture
-def http():
-    made = []
-
-    def make(url, **options):
-        clock = [0.0]
-
-        def sleep(seconds):
-            clock[0] += seconds
-
-        one = Http(
-            environ=dict.fromkeys(VARIABLES, url), sleep=sleep, clock=lambda: clock[0], jitter=lambda: 0.0, **options
-        )  # fmt: skip
-        made.append(one)
-        return one
-
-    yield make
-    for one in made:
-        one.session.close()
 
 
 @pytest.fixture
@@ -127,7 +105,8 @@ def test_an_identifier_that_is_none_is_still_called_so(http):
 
 @pytest.mark.parametrize("source", ASKED)
 def test_the_command_says_so_and_ends_with_2(database, source):
-    environ = {**os.environ, **dict.fromkeys(VARIABLES, CLOSED), "KB_DATABASE_URL": database}
+    addresses = {provider.url_variable: CLOSED for provider in PROVIDERS.values()}
+    environ = {**os.environ, **addresses, "KB_DATABASE_URL": database}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "kb.cli", "ingest", source, "--quiet"], capture_output=True, text=True, env=environ
     )  # fmt: skip
