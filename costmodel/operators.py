@@ -74,16 +74,26 @@ class Group:
             seconds = seconds * self.units
         return seconds if is_one(self.share) else seconds * self.share
 
-    def operator(self, cut: Callable[[Any], Any], times: Any = 1.0) -> Operator:
-        """Its amounts, of what `cut` leaves of every number, so many times over."""
-        cost, count = self.cost, cut(self.count)
+    def operator(self, cut: Callable[[Any], Any], times: Any = 1.0, *, counts: bool = True) -> Operator:
+        """Its amounts, of what `cut` leaves of every number, so many times over.
+
+        Without `counts` they are seconds alone: no FLOPs, no bytes.
+        """
+        cost = self.cost
+        count: Any = 0.0
+        flops: Any = 0.0
+        bytes_: Any = 0.0
+        if counts:
+            count = cut(self.count) * times
         if cost is NO_COST or is_zero(self.units):
-            return Operator(self.name, count * times, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            return Operator(self.name, count, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         each = cut(self.units) * cut(self.share) * times
-        every = each * cut(self.devices)
+        if counts:
+            every = each * cut(self.devices)
+            flops, bytes_ = cut(cost.flops) * every, cut(cost.bytes) * every
         return Operator(
-            self.name, count * times, cut(cost.flops) * every, cut(cost.bytes) * every, cut(cost.compute_s) * each,
-            cut(cost.memory_s) * each, cut(cost.link_s) * each, cut(cost.seconds) * each,
+            self.name, count, flops, bytes_, cut(cost.compute_s) * each, cut(cost.memory_s) * each,
+            cut(cost.link_s) * each, cut(cost.seconds) * each,
         )  # fmt: skip
 
 

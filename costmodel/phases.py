@@ -102,10 +102,20 @@ class Phase:
         """Those of all passes together."""
         return self.one.operators(self.passes)
 
-    def operators_of_case(self, pick: Callable[[Any], Any]) -> list[Operator]:
+    def operators_of_case(self, pick: Callable[[Any], Any], *, counts: bool = True) -> list[Operator]:
         """The same of one case, which `pick` takes out of an array over the cases, in plain numbers."""
-        one, times = self.one, pick(self.passes)
-        return [group.operator(lambda value: pick(one.cut(value)), times) for group in one.passes.groups]
+        known: dict[int, Any] = {}  # several operators share an array
+
+        def plain(value: Any) -> Any:
+            if type(value) is float:
+                return value
+            found = known.get(id(value))
+            if found is None:
+                found = known[id(value)] = pick(self.one.cut(value))
+            return found
+
+        times = plain(self.passes)
+        return [group.operator(plain, times, counts=counts) for group in self.one.passes.groups]
 
 
 def run_passes(setup: Setup, deployment: Deployment, works: Sequence[Work]) -> list[Pass]:

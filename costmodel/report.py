@@ -54,8 +54,8 @@ class Case:
     decode_operators: list[Operator]
 
 
-def case_of(estimate: Estimate, pick: Callable[[Any], Any]) -> Case:
-    """The case that `pick` takes out of an array over the cases."""
+def case_of(estimate: Estimate, pick: Callable[[Any], Any], *, counts: bool = True) -> Case:
+    """The case that `pick` takes out of an array over the cases; without `counts` operators have times alone."""
     prefill, decode = estimate.phases
     return Case(
         output_tokens=pick(estimate.output_tokens),
@@ -65,8 +65,8 @@ def case_of(estimate: Estimate, pick: Callable[[Any], Any]) -> Case:
         available_bytes=pick(estimate.available_bytes),
         prefill_terms={name: pick(seconds) for name, seconds in estimate.prefill_terms.items()},
         decode_terms={name: pick(seconds) for name, seconds in estimate.decode_terms.items()},
-        prefill_operators=prefill.operators_of_case(pick),
-        decode_operators=decode.operators_of_case(pick),
+        prefill_operators=prefill.operators_of_case(pick, counts=counts),
+        decode_operators=decode.operators_of_case(pick, counts=counts),
     )
 
 
@@ -143,20 +143,13 @@ def cost_and_energy(estimate: Estimate) -> tuple[Any, Any]:
 
 def pick(value: Any, index: Any, shape: tuple[int, ...]) -> Any:
     """One case's plain Python value out of a float or a broadcastable array."""
-    if type(value) is float:  # nearly all of them
-        return value
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    array = np.asarray(value)
-    if array.shape == shape and index is not None:
-        return array[index].item()
-    if array.ndim == 0:
-        return array.item()
+    if not isinstance(value, np.ndarray):
+        return value.item() if isinstance(value, np.generic) else value
+    if value.size == 1:
+        return value.item()
     if index is None:
-        if array.size != 1:
-            raise IndexError("the estimate holds many cases: as_dict needs an index")
-        return array.reshape(-1)[0].item()
-    return np.broadcast_to(array, shape)[index].item()
+        raise IndexError("the estimate holds many cases: as_dict needs an index")
+    return (value if value.shape == shape else np.broadcast_to(value, shape)).item(index)
 
 
 def shape_of_cases(estimate: Estimate) -> tuple[int, ...]:

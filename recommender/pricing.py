@@ -60,6 +60,7 @@ class Priced:
         self.size = count if size is None else size
         self._lists: dict[str, list[Any]] = {}
         self._cases: dict[int, Case] = {}
+        self._terms: dict[tuple[str, int], dict[str, float]] = {}
 
     def part(self, first: int, count: int) -> Priced:
         """Some neighbouring candidates by themselves."""
@@ -108,13 +109,18 @@ class Priced:
         """Terms, operators and what else bounds one candidate, as plain numbers: few are asked about."""
         found = self._cases.get(index)
         if found is None:
-            found = self._cases[index] = case_of(self.estimate, lambda value: self.one(value, index))
+            found = case_of(self.estimate, lambda value: self.one(value, index), counts=False)
+            self._cases[index] = found
         return found
 
     def terms(self, phase: str, index: int) -> dict[str, float]:
         """Seconds per named term of one phase, for one candidate."""
-        case = self.case(index)
-        return case.prefill_terms if phase == "prefill" else case.decode_terms
+        found = self._terms.get((phase, index))
+        if found is None:
+            terms = self.estimate.prefill_terms if phase == "prefill" else self.estimate.decode_terms
+            found = {name: self.one(seconds, index) for name, seconds in terms.items()}
+            self._terms[phase, index] = found
+        return found
 
     def bound(self, phase: str, index: int) -> str:
         """compute | memory | interconnect | overhead."""

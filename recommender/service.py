@@ -42,7 +42,7 @@ def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
     return Answer(
         scenario=situation.question.scenario(),
         resolved=situation.resolved,
-        baseline=price(situation, [{}]).full_body(0),
+        baseline=assessments.priced.full_body(0),
         recommendations=tuple(recommendations),
         rejected=rejections(assessments),
         notes=situation.notes,
