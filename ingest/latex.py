@@ -200,18 +200,3 @@ def math_text(math: str) -> str:
     """
     text = re.sub(r"\\([A-Za-z]+)\s?", lambda m: MATH.get(m[1], LETTERS.get(m[1], "")), math)
     return re.sub(r"[{}_^]|\\.", "", text)
-
-
-def escape(text: str) -> str:
-    r"""Plain text → LaTeX that BibTeX and its readers give back unchanged.
-
-    >>> escape("A & B 100% of x_1 #2")
-    'A \\& B 100\\% of x\\_1 \\#2'
-    """
-    return "".join(ESCAPES.get(character, character) for character in text)
-
-
-ESCAPES = {
-    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
-}  # fmt: skip

@@ -2,10 +2,11 @@
 
 import pytest
 
-from ingest.latex import escape, to_text
+from ingest.latex import to_text
 from ingest.records import BrokenRecord
 from ingest.references import Reference
 from ingest.sources.bibtex import parse_bibtex
+from kb.export_bibtex import escape
 
 
 def bibtex(text):
