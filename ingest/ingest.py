@@ -7,14 +7,13 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from ingest.errors import FetchError, IngestError, UnreadableSource
 from ingest.identifiers import identify
 from ingest.literature import MAX_LISTED, Report, SourceInfo, ingest_records
-from ingest.records import BrokenRecord, Item, Listing
+from ingest.records import BrokenRecord, Item, Listing, now
 from ingest.references import Reference
 from ingest.sources.detect import open_source
 
@@ -230,10 +229,6 @@ def read_stream(
 def prepend(first: Iterable[Item | Listing], rest: Iterator[Item | Listing]) -> Iterator[Item | Listing]:
     yield from first
     yield from rest
-
-
-def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def source_info(name: str, kind: str, digest: str, *, listing: Listing | None = None) -> SourceInfo:

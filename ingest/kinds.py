@@ -12,6 +12,7 @@ from ingest.names import is_organisation
 if TYPE_CHECKING:
     from ingest.references import Reference
 
+KINDS = ("paper", "book", "software", "website", "product")
 FORGES = ("github.com", "gitlab.com", "bitbucket.org", "pypi.org", "sourceforge.net", "codeberg.org")
 VENDORS = re.compile(
     r"(?:^|\.)(?:nvidia|amd|intel|qualcomm|apple|graphcore|cerebras|groq|tesla|motor1|habana)\.(?:com|ai)$"

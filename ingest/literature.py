@@ -80,7 +80,6 @@ def ingest_records(
     subject: Reference | None = None,
     survey: bool = True,
     origin: str = USER,
-    dry_run: bool = False,
     commit: bool = True,
     proposals: bool = True,
     batch: int = BATCH,
@@ -90,8 +89,8 @@ def ingest_records(
 
     The subject is registered as a survey unless `survey` is False, as for any paper that a provider describes.
 
-    With `commit`, each batch is a transaction of its own; with `dry_run` nothing is kept. The caller commits
-    otherwise. `changed` is told the works that a batch made or changed, within its transaction.
+    With `commit`, each batch is a transaction of its own; the caller commits otherwise. `changed` is told the works
+    that a batch made or changed, within its transaction.
     """
     report = Report()
     connection = session.connection()
@@ -110,14 +109,12 @@ def ingest_records(
         changed(importer.works)
         report.works += importer.works[: MAX_LISTED - len(report.works)]
         position += len(chunk)
-        if commit and not dry_run:
+        if commit:
             session.commit()
     if importer.citing is not None:
         finish_survey(session.connection(), source_id, importer.citing)
     report.matched = report.read - report.new
-    if dry_run:
-        session.rollback()
-    elif commit:
+    if commit:
         session.commit()
     return report
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from sqlalchemy import text
 from ingest.decisions import load_decisions
 from ingest.errors import StoreError
 from ingest.matching import Plan, Restored, count_surveys, gather, settle, write_plan
+from ingest.records import now
 from ingest.tables import Ids, anchor_signatures, insert_rows, known_signatures, record_ids
 from kb.errors import NotFound
 from kb.identifiers import identify
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 # Rows elsewhere that name a work; a merge moves them, an undo moves them back.
 LINKS = {"techniquework": "id", "evidence": "id", "survey": "slug"}
 OWN_COLUMNS = ("id", "slug", "origin", "role", "role_reason")
-
-
-def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def find_work(connection: Connection, asked: str) -> tuple[int, str]:

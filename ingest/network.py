@@ -37,7 +37,6 @@ def reason(error: BaseException) -> str:
 def missing(url: str, why: str) -> NoNetwork:
     """The error for a host that cannot be reached."""
     host = urlsplit(url).netloc
-    proxy = ""
     if "proxy" in why:
         proxy = " and the proxy in HTTPS_PROXY"
     elif "certificate" in why:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from ingest.identifiers import arxiv_id, doi
@@ -37,6 +38,11 @@ Items = Iterator[Item]
 def broken(locator: str, reason: str, text: object = "", hint: str = "") -> BrokenRecord:
     excerpt = " ".join(str(text)[: 4 * EXCERPT_CHARACTERS].split())[:EXCERPT_CHARACTERS]
     return BrokenRecord(locator, reason, excerpt, hint)
+
+
+def now() -> str:
+    """The time as records, sources and decisions keep it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20\d\d)(?!\d)")

@@ -16,7 +16,7 @@ from ingest.names import (
     split_family_first,
     split_given_first,
 )
-from ingest.tail import ABBREVIATIONS, STRICT_VENUE, VENUE, split_title
+from ingest.tail import ABBREVIATIONS, STRICT_VENUE, THESIS, VENUE, split_title
 
 WORD_LENGTH = 40
 STYLES = ("quoted", "author-year", "acm", "lncs", "plain")
@@ -53,7 +53,7 @@ TITLE_GOES_ON = re.compile(r"\s+[A-ZÀ-Þ][a-z]+\s+[a-z][^.?!\d“”\"]{8,}\.\s
 COMMA_TITLE_TAIL = re.compile(
     rf",\s+(?=in:\s|[^,]{{2,120}}?\s\d+(?:\s\([^()]*\))?\s\({YEAR}\)\s+[\w:–-]+\.?(?:\s|$)|arXiv preprint|arXiv:|"
     rf"[^,]{{2,120}}?\s\d+,\s[\w–-]+\s\({YEAR}\)|in\s[A-Z\d](?:[^.]|Vol\.){{8,200}}\((?:[^()]+,\s)?{YEAR}\)|"
-    rf"\({YEAR}\)\.|https?://|(?:Ph\.?\s?D\.?|Doctoral|Master['’]?s?)\s(?:[Tt]hesis|[Dd]issertation)|"
+    rf"\({YEAR}\)\.|https?://|{THESIS}|"
     rf"(?:\d(?:st|nd|rd|th)\sed\.,\s)?(?:[A-Z]\w+\s)?(?:University\sPress|Press|Springer|Wiley|Elsevier)(?:,\s[^,]+)?,\s{YEAR}|"
     rf"(?:University\sof\s[A-Z]\w+|[A-Z]\w+\sUniversity),\s{YEAR})"
 )

@@ -125,10 +125,11 @@ PUBLISHERS = re.compile(
 )
 
 
+THESIS = r"(?:Ph\.?\s?D\.?|Doctoral|Master['’]?s?)\s+(?:[Tt]hesis|[Dd]issertation)"
 # "Title, in: Venue", "Title, https://…", "Title, (2016)", "Title, PhD thesis, University": commas that end a title
 BEHIND_COMMA = re.compile(
     r",\s+(?=in:\s+[A-Z\d]|in\s+Proc(?:\.|eedings)\s|https?://|\((?:19|20)\d\d\)|arXiv(?:\s+preprint\b|:\s?\d)|CoRR\b|"
-    r"(?:Ph\.?\s?D\.?|Doctoral|Master['’]?s?)\s+(?:[Tt]hesis|[Dd]issertation)\b)|"
+    rf"{THESIS}\b)|"
     r"\s+(?=\((?:[^()]*\s)?(?:Press|Springer|Wiley|Elsevier)\b[^()]*,\s(?:19|20)\d\d\)$)"
 )
 # What bibliographies put in brackets behind a title to say what it is. "[Computer software]" stays: it names the kind.

@@ -85,9 +85,10 @@ def test_a_key_that_occurs_twice_in_one_file_keeps_both_entries(session):
     assert counts(session)["work"] == 2
 
 
-def test_a_dry_run_reports_and_keeps_nothing(session):
+def test_what_is_not_committed_can_be_taken_back(session):
     before = counts(session)
-    report = ingest_records(session, source(), some(10), dry_run=True)
+    report = ingest_records(session, source(), some(10), batch=4, commit=False)
+    session.rollback()
     assert report.new == 10
     assert counts(session) == before
 

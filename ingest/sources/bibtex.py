@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ingest.identifiers import clean_url, doi, find_arxiv, is_scholarly
+from ingest.kinds import KINDS as OUR_KINDS
 from ingest.kinds import kind_of_link
 from ingest.latex import to_text
 from ingest.records import (
@@ -36,7 +37,6 @@ KINDS = {
 }  # fmt: skip
 # Entries that appear with an institution instead of in a journal.
 OF_INSTITUTIONS = ("phdthesis", "mastersthesis", "thesis", "techreport", "report")
-SUBTYPES = ("paper", "book", "software", "website", "product")
 LINK = re.compile(r"\\(?:url|href)\s*\{([^}]*)\}|(https?://[^\s}{\"]+)")
 # What a page was found with, not where it appeared.
 NO_VENUE = re.compile(
@@ -150,7 +150,7 @@ def to_reference(entry: Entry) -> Reference:
     kind = KINDS.get(entry.type, "paper")
     if entry.type == "misc" and url and not (arxiv or stated_doi or venue) and not is_scholarly(url):
         kind = kind_of_link(url)
-    if text("entrysubtype").lower() in SUBTYPES:
+    if text("entrysubtype").lower() in OUR_KINDS:
         kind = text("entrysubtype").lower()
     institution = text("school", "institution", "organization")
     if not venue and entry.type in OF_INSTITUTIONS:

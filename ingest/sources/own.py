@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from ingest.identifiers import arxiv_id, doi
+from ingest.kinds import KINDS
 from ingest.names import Name
 from ingest.records import clean
 from ingest.references import Reference, reference_from_json
 from ingest.sources.fields import year_number
 
 TEXTS = ("date", "venue", "volume", "issue", "pages", "publisher", "edition", "status", "key")
-KINDS = ("paper", "book", "software", "website", "product")
 
 
 def is_own(data: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ingest.identifiers import clean_url, find_arxiv
+from ingest.kinds import KINDS as OUR_KINDS
 from ingest.names import Name, split_family_first
 from ingest.records import (
     BrokenRecord,
@@ -129,7 +130,6 @@ VENUE_TAGS = ("JF", "JO", "T2", "BT", "J2", "JA")
 LINK_TAGS = ("UR", "L1", "L2", "LK")
 OF_INSTITUTIONS = ("THES", "RPRT")
 FREE_TEXT = ("AB", "N1", "N2")
-SUBTYPES = ("paper", "book", "software", "website", "product")
 CUT_LIST = re.compile(r"author list (?:is )?incomplete|\(et al\.?\)", re.IGNORECASE)
 OTHERS = re.compile(r"^(?:[Ee]t al\.?|others|and others)$|,?\s+et al\.?$")  # "Others" may be somebody's name
 
@@ -252,7 +252,7 @@ def to_reference(entry: Entry, number: int) -> Reference:
     what = KINDS.get(kind, "paper")
     if what == "website" and (doi or arxiv):
         what = "paper"
-    if entry.first("M3").lower() in SUBTYPES:
+    if entry.first("M3").lower() in OUR_KINDS:
         what = entry.first("M3").lower()
     return Reference(
         title=title,

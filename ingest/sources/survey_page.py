@@ -78,7 +78,7 @@ def rows(lines: list[str]) -> Iterator[tuple[int, str]]:
             parts.append(line.strip())
         elif number and not line.strip():
             yield number, " ".join(parts)
-            number, parts = number, []
+            parts = []
             break
     if number and parts:
         yield number, " ".join(parts)
