@@ -7,6 +7,8 @@ start occupies whatever it needs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from costmodel import formats
@@ -53,25 +55,6 @@ DEFAULT_WORKSPACE = {
     "weight_share": 0.0,  # scratch space that grows with the weights
     "replicated_copies": 2.0,  # 16-bit hidden vectors per token that every tensor-parallel device keeps
 }
-
-
-class Memory(NamedTuple):
-    """Bytes over all devices, and what follows from them; numbers or arrays."""
-
-    weights_bytes: Any
-    kv_cache_bytes: Any
-    activation_bytes: Any
-    overhead_bytes: Any
-    host_bytes: Any  # weights and cache moved to host memory; whether the machine has as much is not checked
-    total_bytes: Any
-    available_bytes: Any
-    reserved_bytes: Any  # occupied in practice: the total, or an engine's whole pool
-    fits: Any
-    min_devices: Any
-    max_batch: Any
-    kv_bytes_per_sequence: Any
-    kv_algorithmic_bytes: Any  # keys, values and state that attention needs, without what is reserved in vain
-    kv_capacity_tokens: Any  # tokens that the memory left over can cache, as engines log it at their start
 
 
 # ---------------------------------------------------------------- weights
@@ -170,14 +153,20 @@ class Cache(NamedTuple):
         return self.kv / (1.0 - self.waste) + self.state
 
 
-def cache_of_sequence(model: Model, workload: Workload, deployment: Deployment, engine: Engine) -> Cache:
+def kv_bits(deployment: Deployment, engine: Engine) -> Any:
+    """Bits of one cached number."""
+    name = formats.for_engine(deployment.kv_format, engine.format_aliases, "kv")
+    return formats.lookup(name, "bits_per_weight", "kv", "kv_format")
+
+
+def cache_of_sequence(
+    model: Model, workload: Workload, deployment: Deployment, engine: Engine, bits: Any
+) -> Cache:  # fmt: skip
     """Keys, values and state of one sequence at its longest.
 
     bytes = kv(S · kept) · heads kept · layers kept · (1 − s + s/B) / (1 − waste) + state, where a share s of the
     context is stored once for the batch of B (shared prefixes).
     """
-    kv_name = formats.for_engine(deployment.kv_format, engine.format_aliases, "kv")
-    bits = formats.lookup(kv_name, "bits_per_weight", "kv", "kv_format")
     tokens = kept_tokens(
         context_at_end(workload, deployment),
         tokens_kept=deployment.kv_tokens_kept,
@@ -306,17 +295,6 @@ def overhead_bytes_per_device(hardware: Hardware, engine: Engine) -> float:
 # ---------------------------------------------------------------- all together
 
 
-def _capacity_tokens(
-    model: Model, room: Any, deployment: Deployment, engine: Engine, replication: Any
-) -> Any:
-    """Tokens in `room`: ⌊room / (bytes per token · copies)⌋; infinite for models that cache none."""
-    name = formats.for_engine(deployment.kv_format, engine.format_aliases, "kv")
-    bits = formats.lookup(name, "bits_per_weight", "kv", "kv_format")
-    each = kv_bytes_per_token(model, bits) * replication
-    each = each * deployment.kv_heads_kept * deployment.kv_layers_kept * deployment.layers_kept
-    return where(each > 0.0, maximum(room, 0.0) // maximum(each, 1e-9), float("inf"))
-
-
 def largest_batch(room: Any, cache_per_sequence: Any, buffers: Buffers) -> Any:
     """Most sequences B with B·cache + buffers(B) ≤ room.
 
@@ -332,6 +310,90 @@ def largest_batch(room: Any, cache_per_sequence: Any, buffers: Buffers) -> Any:
     return maximum(maximum(together, chunked), 0.0)
 
 
+@dataclass
+class Memory:
+    """Bytes over all devices; numbers or arrays. What follows from them is worked out when asked for."""
+
+    weights_bytes: Any
+    kv_cache_bytes: Any
+    activation_bytes: Any
+    overhead_bytes: Any
+    total_bytes: Any
+    available_bytes: Any
+    model: Model
+    deployment: Deployment
+    preallocates: bool
+    batch: Any
+    stored_bytes: Any  # of all weights, wherever they lie
+    cache: Cache  # of one sequence, without copies
+    kv_bits: Any
+    replication: Any  # copies of the cache
+    buffers: Buffers
+    free_per_device: Any  # for weights, cache and buffers
+
+    @cached_property
+    def fits(self) -> Any:
+        """total ≤ available."""
+        return self.total_bytes <= self.available_bytes
+
+    @cached_property
+    def reserved_bytes(self) -> Any:
+        """Occupied in practice: the total, or an engine's whole pool."""
+        return maximum(self.total_bytes, self.available_bytes) if self.preallocates else self.total_bytes
+
+    @property
+    def kv_bytes_per_sequence(self) -> Any:
+        """On the devices, without copies."""
+        return self.cache.reserved * self._on_device
+
+    @cached_property
+    def kv_algorithmic_bytes(self) -> Any:
+        """Keys, values and state that attention needs, without what is reserved in vain."""
+        return self.batch * self.replication * self.cache.needed * self._on_device
+
+    @cached_property
+    def host_bytes(self) -> Any:
+        """Weights and cache moved to host memory; whether the machine has as much is not checked."""
+        cache = self.batch * self.cache.reserved * self.replication * self.deployment.host_kv_share
+        return self.stored_bytes * self.deployment.host_weight_share + cache
+
+    @cached_property
+    def min_devices(self) -> Any:
+        """The fewest whose memory together holds weights, cache and buffers, layers split freely.
+
+        ⌈(weights + cache + buffers) / (memory · share − overhead)⌉
+        """
+        alone = self.weights_bytes + self.batch * self.kv_bytes_per_sequence + self.activation_bytes
+        return maximum(ceiling(alone / maximum(self.free_per_device, 1.0)), 1.0)
+
+    @cached_property
+    def max_batch(self) -> Any:
+        """How many sequences fit into the devices at hand."""
+        sequence = self.kv_bytes_per_sequence * self.replication
+        return largest_batch(self._room, sequence, self.buffers)
+
+    @cached_property
+    def kv_capacity_tokens(self) -> Any:
+        """Tokens that the memory left over can cache, as engines log it at their start.
+
+        ⌊room / (bytes per token · copies)⌋; infinite for models that cache none.
+        """
+        kept = self.deployment
+        each = kv_bytes_per_token(self.model, self.kv_bits) * self.replication
+        each = each * kept.kv_heads_kept * kept.kv_layers_kept * kept.layers_kept
+        room = maximum(self._room - self.activation_bytes, 0.0)
+        return where(each > 0.0, room // maximum(each, 1e-9), float("inf"))
+
+    @property
+    def _room(self) -> Any:
+        """Beside weights and what driver and engine keep."""
+        return self.available_bytes - self.weights_bytes - self.overhead_bytes
+
+    @property
+    def _on_device(self) -> Any:
+        return 1.0 - self.deployment.host_kv_share
+
+
 def memory(
     model: Model,
     hardware: Hardware,
@@ -340,53 +402,41 @@ def memory(
     engine: Engine,
     layout: Any = None,
 ) -> Memory:
-    """What one deployment, or many, needs; `layout` has tensor_parallel (or None: no replication).
-
-    fits: total ≤ available. min_devices: the fewest whose memory together holds weights, cache and buffers, layers
-    split freely: ⌈(weights + cache + buffers) / (memory · share − overhead)⌉. max_batch: how many sequences fit into
-    the devices at hand.
-    """
-    devices = deployment.devices
+    """What one deployment, or many, needs; `layout` has tensor_parallel (or None: no replication)."""
+    devices, batch = deployment.devices, workload.batch
     tensor_parallel = 1.0 if layout is None else layout.tensor_parallel
-    batch = workload.batch
-    weights = weight_bytes(model, deployment, engine)
-    held = weights * device_weight_share(deployment)
-    cached = cache_of_sequence(model, workload, deployment, engine)
-    on_device = 1.0 - deployment.host_kv_share
-    sequence = cached.reserved * on_device
-    alone = batch * sequence
+    stored = weight_bytes(model, deployment, engine)
+    held = stored * device_weight_share(deployment)
+    bits = kv_bits(deployment, engine)
+    cache = cache_of_sequence(model, workload, deployment, engine, bits)
     width = cache_width(model)
     replication = head_replication(model, tensor_parallel) if width.full + width.windowed else 1.0
-    cache = alone * replication
+    cached = batch * (cache.reserved * (1.0 - deployment.host_kv_share)) * replication
     working = working_buffers(model, workload, deployment, engine, held)
     copies = HALF * workspace(engine, "replicated_copies") * model.hidden * (tensor_parallel - 1.0)
     working = working._replace(token=working.token + copies)
-    buffers = working.at(batch)
+    activations = working.at(batch)
     per_device = overhead_bytes_per_device(hardware, engine)
     # engines whose pool is a share of what is free after loading can use more than that share of the whole
     usable = hardware.memory_bytes * engine.workspace.get("usable_share", engine.memory_share)
     if engine.family != "roofline":
         usable -= host_reserved_bytes(hardware)
     overhead = devices * per_device
-    available = devices * usable
-    total = held + cache + buffers + overhead
-    free = maximum(usable - per_device, 1.0)
     return Memory(
         weights_bytes=held,
-        kv_cache_bytes=cache,
-        activation_bytes=buffers,
+        kv_cache_bytes=cached,
+        activation_bytes=activations,
         overhead_bytes=overhead,
-        host_bytes=weights * deployment.host_weight_share
-        + batch * cached.reserved * replication * deployment.host_kv_share,
-        total_bytes=total,
-        available_bytes=available,
-        reserved_bytes=maximum(total, available) if engine.preallocates else total,
-        fits=total <= available,
-        min_devices=maximum(ceiling((held + alone + buffers) / free), 1.0),
-        max_batch=largest_batch(available - held - overhead, sequence * replication, working),
-        kv_bytes_per_sequence=sequence,
-        kv_algorithmic_bytes=batch * replication * cached.needed * on_device,
-        kv_capacity_tokens=_capacity_tokens(
-            model, available - held - overhead - buffers, deployment, engine, replication
-        ),
+        total_bytes=held + cached + activations + overhead,
+        available_bytes=devices * usable,
+        model=model,
+        deployment=deployment,
+        preallocates=engine.preallocates,
+        batch=batch,
+        stored_bytes=stored,
+        cache=cache,
+        kv_bits=bits,
+        replication=replication,
+        buffers=working,
+        free_per_device=usable - per_device,
     )

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from costmodel import formats
-from costmodel.memory import cache_of_sequence, weight_bytes, working_buffers, workspace
+from costmodel.memory import cache_of_sequence, kv_bits, weight_bytes, working_buffers, workspace
 from costmodel.params import count_parameters
 from costmodel.specs import Deployment, Engine, Hardware, Model, Workload
 from costmodel.tables import read_table
@@ -90,7 +90,8 @@ def peak_bytes(
     working = float(buffers.at(workload.batch))
     if engine.workspace.get("buffers_per_device"):
         working *= devices  # layers lie on all devices, and each keeps its own largest buffers
-    end = float(workload.batch * cache_of_sequence(model, workload, deployment, engine).needed)
+    bits = kv_bits(deployment, engine)
+    end = float(workload.batch * cache_of_sequence(model, workload, deployment, engine, bits).needed)
     growth = float(engine.workspace.get("cache_growth", 0.0))
     if growth:
         start = Workload(
@@ -99,7 +100,7 @@ def peak_bytes(
             output_tokens=0.0,
             context_tokens=workload.context_tokens,
         )
-        first = float(workload.batch * cache_of_sequence(model, start, deployment, engine).needed)
+        first = float(workload.batch * cache_of_sequence(model, start, deployment, engine, bits).needed)
         running = max(first + working, growth * end)
     else:
         running = end + working
