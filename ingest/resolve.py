@@ -87,7 +87,7 @@ def partition(
     clusters: dict[int, Cluster] = defaultdict(Cluster)
     for index in sorted(range(len(nodes)), key=lambda one: nodes[one].order):
         clusters[find(index)].absorb(single(index, nodes[index]))
-    for a, b in soft_edges(nodes, find):
+    for a, b in soft_edges(nodes):
         one, other = find(a), find(b)
         if one != other and not conflict(clusters[one], clusters[other], apart):
             clusters[one].absorb(clusters.pop(other))
@@ -184,7 +184,7 @@ def word_bag(title: str) -> frozenset[str]:
     return frozenset(words)
 
 
-def soft_edges(nodes: Sequence[Node], find: object) -> list[tuple[int, int]]:
+def soft_edges(nodes: Sequence[Node]) -> list[tuple[int, int]]:
     """Pairs with a common title or address, the best agreement first; ties in the records' own order."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index, node in enumerate(nodes):

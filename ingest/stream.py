@@ -132,10 +132,10 @@ class Buffer:
                 self.at += 1
                 in_array = False
                 continue
-            yield self.value(in_array)
+            yield self.value()
         self.exhausted_by_value = True
 
-    def value(self, in_array: bool) -> Value:
+    def value(self) -> Value:
         """The value here; grows the text until the value is whole."""
         while True:
             try:

@@ -323,13 +323,12 @@ def curves(library: Library, question: Question, best: Mapping[str, Any] | None,
     if best is None:
         return []
     data = advised_curves(library.knowledge(), question, best["techniques"], best["deployment"])
-    return curve_charts(data, question, best["name"], "/recommend/gain.json", pairs)
+    return curve_charts(data, question, "/recommend/gain.json", pairs)
 
 
 def curve_charts(
     data: dict[str, Any],
     question: Question,
-    name: str,
     explore: str,
     pairs: Pairs,
     published: tuple[Any, ...] = (),

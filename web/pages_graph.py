@@ -214,7 +214,7 @@ def graph(request: Request, library: LibraryDep) -> Response:
     nodes = [
         view.node_of(
             work,
-            expand_link(work, shown, root_slugs, base),
+            expand_link(work, shown, base),
             lanes,
             strong=work["slug"] in root_slugs or len(works) <= MOST_NAMES,
         )
@@ -235,7 +235,7 @@ def graph(request: Request, library: LibraryDep) -> Response:
             "lane": view.lane_of(work, lanes),
             "support": shown.support.get(work["slug"], "start"),
             "is_root": work["slug"] in root_slugs and bool(request.query_params.get("root")),
-            "expand": expand_link(work, shown, root_slugs, base),
+            "expand": expand_link(work, shown, base),
         }
         for work in ordered
     ]
@@ -292,7 +292,7 @@ def filter_chips(lane: str, pairs: Pairs) -> list[tuple[str, str]]:
     return [(f"{lane} ✕", link("/graph", replaced(pairs, lane=None)))] if lane else []
 
 
-def expand_link(work: Item, shown: View, roots: set[str], base: Pairs) -> str:
+def expand_link(work: Item, shown: View, base: Pairs) -> str:
     """Selecting a work adds it to the roots; selecting a root takes it away."""
     current = [root["slug"] for root in shown.roots] if any(name == "root" for name, _ in base) else []
     if work["slug"] in current:

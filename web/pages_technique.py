@@ -237,16 +237,15 @@ def gain_view(
     charts = curve_charts(
         data,
         question,
-        item["name"],
         f"{record_path('techniques', item['slug'])}/gain.json",
         pairs,
-        published(rows, question),
+        published(rows),
     )
     reason = data.get("reason")
     return charts, ask, ask_link, f"Not advised for this setup: {reason}" if reason and not charts else ""
 
 
-def published(rows: Sequence[Item], question: Question) -> tuple[Published, ...]:
+def published(rows: Sequence[Item]) -> tuple[Published, ...]:
     """Reported ratios with a stated batch, one mark per setting."""
     found = []
     for row in rows:

@@ -221,7 +221,7 @@ def parse_entry(text: str, start: re.Match[str], macros: dict[str, str], line: i
         if found is None:
             rest = text[position : position + 40].splitlines()[0]
             raise Unreadable(f"expected a field or the end of the entry at {rest!r}")
-        value, position = parse_value(text, found.end(), macros, closing)
+        value, position = parse_value(text, found.end(), macros)
         entry.fields.setdefault(found[1].lower(), value)
 
 
@@ -247,7 +247,7 @@ def skip_group(text: str, position: int) -> int:
 BRACES_OR_QUOTE = re.compile(r"[{}\"\\]")
 
 
-def parse_value(text: str, position: int, macros: dict[str, str], closing: str) -> tuple[str, int]:
+def parse_value(text: str, position: int, macros: dict[str, str]) -> tuple[str, int]:
     """A value: groups, quoted strings, numbers and macros, joined by `#`."""
     parts: list[str] = []
     while True:

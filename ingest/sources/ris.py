@@ -10,7 +10,6 @@ from ingest.identifiers import clean_url, find_arxiv
 from ingest.kinds import KINDS as OUR_KINDS
 from ingest.names import Name, split_family_first
 from ingest.records import (
-    BrokenRecord,
     Items,
     arxiv_and_doi,
     broken,
@@ -320,6 +319,3 @@ def best_date(entry: Entry) -> str:
     if not main:
         return fine
     return fine if fine.startswith(main) and len(fine) > len(main) else main
-
-
-__all__ = ["BrokenRecord", "parse_ris"]
