@@ -62,6 +62,17 @@ def test_commands_in_pages_exist(page):
         assert words[1].startswith("-") or names[0] in COMMANDS, line
 
 
+def test_modules_and_scripts_in_pages_can_be_run():
+    pages = "".join(page.read_text(encoding="utf-8") for page in [*PAGES, ROOT / "taxonomy/data/README.md"])
+    modules = [
+        f"{name.replace('.', '/')}.py" for name in re.findall(r"python -m ([a-z]\w*\.[\w.]+\w)", pages)
+    ]
+    scripts = re.findall(r"python ([\w/]+\.py)", pages)
+    assert modules and scripts
+    for path in {*modules, *scripts}:
+        assert '__name__ == "__main__"' in (ROOT / path).read_text(encoding="utf-8"), path
+
+
 def test_readme_examples_run(database, capsys):
     """Every `kb` line of the README that asks a question answers it."""
     from kb.cli import run
