@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,8 @@ class Estimate:
     requests_s: Any
     sequences: Any  # decoded together
     step_s: Any  # one decode step, without interleaved prefills
-    prefill_terms: dict[str, Any] = field(default_factory=dict)
-    decode_terms: dict[str, Any] = field(default_factory=dict)
-    phases: tuple[Phase, ...] = ()  # prefill and decode
+    prefill: Phase
+    decode: Phase
     cost_per_million_tokens_usd: Any = None
     energy_j_per_token: Any = None
     ttft_interval_s: tuple[Any, Any] = (0.0, 0.0)
@@ -58,12 +57,20 @@ class Estimate:
         return self.deployment.tokens_per_step
 
     @property
+    def prefill_terms(self) -> dict[str, Any]:
+        return self.prefill.terms()
+
+    @property
+    def decode_terms(self) -> dict[str, Any]:
+        return self.decode.terms()
+
+    @property
     def prefill_operators(self) -> list[Operator]:
-        return self.phases[0].operators
+        return self.prefill.operators()
 
     @property
     def decode_operators(self) -> list[Operator]:
-        return self.phases[1].operators
+        return self.decode.operators()
 
     @property
     def weights_bytes(self) -> Any:
@@ -136,8 +143,6 @@ class Times:
     together: Any  # prompts prefilled in one go
     step_s: Any
     sequences: Any
-    prefill_terms: dict[str, Any]
-    decode_terms: dict[str, Any]
     prefill: Phase
     decode: Phase
 
@@ -248,14 +253,14 @@ def times_of(
     first = loaded.prefill(prompts, passes[0])
     step = decode(deployment, passes[passes_of_step])
 
-    prefill_terms = dict(first.terms)
+    waits: dict[str, Any] = {}  # what a prompt takes beyond its passes
     if not is_zero(deployment.prompt_overhead_share):
-        prefill_terms["prompt_compression"] = (
+        waits["prompt_compression"] = (
             deployment.prompt_overhead_share * first.seconds / maximum(deployment.prompt_kept, 1e-9)
         )
     if not is_zero(deployment.cache_host_share):
         bytes_ = cached * (setup.shape.kv_elements + setup.shape.window_elements) * setup.kv_element_bytes
-        prefill_terms["cache_transfer"] = exposed_seconds(
+        waits["cache_transfer"] = exposed_seconds(
             transfer_s=transfer_seconds(
                 host_bytes=bytes_ * deployment.cache_host_share * setup.kv_kept, disk_bytes=0.0,
                 link_bytes_per_s=setup.host_bytes_per_s,
@@ -263,21 +268,18 @@ def times_of(
         )  # fmt: skip
     if not is_zero(deployment.disaggregated):
         bytes_ = prompt * (setup.shape.kv_elements + setup.shape.window_elements) * setup.kv_element_bytes
-        prefill_terms["cache_transfer"] = prefill_terms.get("cache_transfer", 0.0) + where(
+        waits["cache_transfer"] = waits.get("cache_transfer", 0.0) + where(
             deployment.disaggregated,
             bytes_ * setup.kv_kept / setup.link_bytes_per_s + setup.link_latency_s,
             0.0,
         )
     # stages of a split by layers can work on different chunks of the prompt
     prefill_s = first.seconds
-    for name in prefill_terms.keys() - first.terms.keys():
-        prefill_s = prefill_s + prefill_terms[name]
+    for seconds in waits.values():
+        prefill_s = prefill_s + seconds
 
     # --- per output token
     share = deployment.output_kept / maximum(deployment.tokens_per_step, 1.0)
-    decode_terms = {
-        name: seconds if is_zero(seconds) else seconds * share for name, seconds in step.terms.items()
-    }
     pure_s = step.seconds * share
     mixes = behaviour.continuous & ~_boolean(deployment.disaggregated)
     mixed: Any = 0.0
@@ -285,12 +287,11 @@ def times_of(
     if interleaved:
         group = loaded.prefill(others, passes[-1])
         # in a mixed step the prompt's multiplications use the weights that the decoding reads anyway
-        weights_s = step.terms["linear"] + step.terms["experts"]
-        hidden = setup.mixed_overlap * minimum(weights_s, group.device_s)
+        hidden = setup.mixed_overlap * minimum(step.weights_s, group.device_s)
         # every stage computes its part of a prompt while the others work on something else
         share_s = maximum(group.seconds - hidden, 0.0) / size / stages
-        if "prompt_compression" in prefill_terms:  # the other prompts pay it, too
-            share_s = share_s + prefill_terms["prompt_compression"]
+        if "prompt_compression" in waits:  # the other prompts pay it, too
+            share_s = share_s + waits["prompt_compression"]
         wanted = throughput.interference_seconds(
             sequences=sequences, prefill_s=share_s, output_tokens=workload.output_tokens
         )
@@ -299,32 +300,32 @@ def times_of(
         # all B − 1 prompts pass while the request is in the engine, the last of them with a single token to hide behind
         steps_with_others = maximum(workload.output_tokens - 1.0, 0.0)
         late = where(mixes, wanted * maximum(workload.output_tokens, 1.0) - mixed * steps_with_others, 0.0)
-    decode_terms["prefill_of_others"] = mixed
     tpot_s = pure_s + mixed
     ttft_s = prefill_s
     if not is_zero(late):
-        prefill_terms["queue"] = late
+        waits["queue"] = late
         ttft_s = ttft_s + late
     if rate is not None:
         wait = throughput.waiting_seconds(
             request_rate=rate,
             service_s=prefill_s + where(behaviour.continuous, 0.0, steps * pure_s / maximum(sequences, 1.0)),
         )
-        prefill_terms["queue"] = late + wait
+        waits["queue"] = late + wait
         ttft_s = ttft_s + wait
     # a first token is sampled by the prefill; a chunked prompt shares its steps with the running decodes
     chunk_share = where(mixes & (behaviour.chunk_tokens > 0), pure_s * where(sequences > 1.0, 1.0, 0.0), 0.0)
     if not is_zero(chunk_share):
-        prefill_terms["decode_of_others"] = chunk_share
+        waits["decode_of_others"] = chunk_share
         ttft_s = ttft_s + chunk_share
 
+    scale: Any = 1.0
     if not is_zero(deployment.cascade_share):
         # every request tries the small model first; the rest goes on to the large one (FrugalGPT, arXiv:2305.05176)
         mean = deployment.cascade_size + (1.0 - deployment.cascade_share)
         scale = where(deployment.cascade_share > 0.0, mean, 1.0)
-        prefill_terms = {name: seconds * scale for name, seconds in prefill_terms.items()}
-        decode_terms = {name: seconds * scale for name, seconds in decode_terms.items()}
         ttft_s, tpot_s, pure_s = ttft_s * scale, tpot_s * scale, pure_s * scale
+    first = first.extended(ttft_s, scale, {name: seconds * scale for name, seconds in waits.items()})
+    step = step.extended(tpot_s, share * scale, {"prefill_of_others": mixed * scale})
 
     e2e_s = ttft_s + maximum(workload.output_tokens - 1.0, 0.0) * tpot_s
     tokens_s = sequences * workload.output_tokens / e2e_s
@@ -335,7 +336,6 @@ def times_of(
     return Times(
         ttft_s=ttft_s, tpot_s=tpot_s, e2e_s=e2e_s, throughput_tok_s=tokens_s, prefill_s=prefill_s,
         together=where(behaviour.continuous, 1.0, sequences), step_s=pure_s, sequences=sequences,
-        prefill_terms=prefill_terms, decode_terms=decode_terms,
         prefill=first, decode=step,
     )  # fmt: skip
 
@@ -363,8 +363,7 @@ def estimate(
         prefill_tok_s=times.together * workload.input_tokens / times.prefill_s,
         requests_s=times.throughput_tok_s / maximum(workload.output_tokens, 1.0),
         sequences=times.sequences, step_s=times.step_s,
-        prefill_terms=times.prefill_terms, decode_terms=times.decode_terms,
-        phases=(times.prefill, times.decode),
+        prefill=times.prefill, decode=times.decode,
     )  # fmt: skip
     result.cost_per_million_tokens_usd, result.energy_j_per_token = report.cost_and_energy(result)
     intervals.attach(result)

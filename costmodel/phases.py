@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from costmodel.assembly import EAGER_DECODE_COPIES, MICRO_BATCH_TOKENS, Behaviou
 from costmodel.attention import causal_pairs, mean_context
 from costmodel.experts import touched_experts
 from costmodel.linear import FLOPS_PER_WEIGHT
-from costmodel.numeric import ceiling, is_one, is_zero, maximum, minimum, where
+from costmodel.numeric import ceiling, is_zero, maximum, minimum, where
 from costmodel.offload import exposed_seconds, host_compute_seconds, transfer_seconds
 from costmodel.operators import Group, Operator, Setup, Work, overheads, run_pass
 from costmodel.specs import Deployment, Workload
@@ -72,38 +72,46 @@ class Pass(NamedTuple):
     def device_s(self) -> Any:
         return self.cut(self.passes.device_s)
 
-    def operators(self, times: Any = 1.0) -> list[Operator]:
-        """The operators of so many passes like this one."""
-        return [group.operator(self.cut, times) for group in self.passes.groups]
 
-    def terms(self, times: Any = 1.0) -> dict[str, Any]:
-        """Seconds by term of so many passes like this one."""
-        found = {name: self.cut(seconds) for name, seconds in self.passes.terms.items()}
-        if is_one(times):
-            return found
-        return {name: seconds if is_zero(seconds) else seconds * times for name, seconds in found.items()}
+def itself(value: Any) -> Any:
+    return value
 
 
 @dataclass(slots=True)
 class Phase:
-    """Time of one phase, its passes and what comes on top: `seconds` is the sum of the terms."""
+    """Time of one phase: passes that are alike, and what comes on top. Its terms are worked out when asked for."""
 
-    seconds: Any
-    terms: dict[str, Any]
+    seconds: Any  # sum of the terms
     one: Pass
     passes: Any = 1.0
+    times: Any = 1.0  # seconds of each term over those of one pass
+    added: dict[str, Any] = field(default_factory=dict)  # seconds on top, by term
 
     @property
     def device_s(self) -> Any:
         return self.one.device_s * self.passes
 
     @property
-    def operators(self) -> list[Operator]:
-        """Those of all passes together."""
-        return self.one.operators(self.passes)
+    def weights_s(self) -> Any:
+        """Of one pass, in which the device multiplies weights."""
+        terms = self.one.passes.terms
+        return self.one.cut(terms["linear"]) + self.one.cut(terms["experts"])
 
-    def operators_of_case(self, pick: Callable[[Any], Any], *, counts: bool = True) -> list[Operator]:
-        """The same of one case, which `pick` takes out of an array over the cases, in plain numbers."""
+    def extended(self, seconds: Any, scale: Any, added: Mapping[str, Any]) -> Phase:
+        """The phase `scale` times as long and with further terms, which takes so many seconds in all."""
+        on_top = {name: value * scale for name, value in self.added.items()}
+        return Phase(seconds, self.one, self.passes, self.times * scale, {**on_top, **added})
+
+    def terms(self, pick: Callable[[Any], Any] = itself) -> dict[str, Any]:
+        """Seconds by term; of one case where `pick` takes that out of an array over the cases."""
+        times, cut = pick(self.times), self.one.cut
+        found = {name: pick(cut(seconds)) * times for name, seconds in self.one.passes.terms.items()}
+        for name, seconds in self.added.items():
+            found[name] = found.get(name, 0.0) + pick(seconds)
+        return found
+
+    def operators(self, pick: Callable[[Any], Any] = itself, *, counts: bool = True) -> list[Operator]:
+        """Those of all passes together, likewise; without `counts` they have times alone."""
         known: dict[int, Any] = {}  # several operators share an array
 
         def plain(value: Any) -> Any:
@@ -311,10 +319,10 @@ def prefill(setup: Setup, behaviour: Behaviour, prompts: Prompts, one: Pass) -> 
     times = prompts.chunks
     if not is_zero(behaviour.stage_tokens):
         times = times * stage_share(setup, behaviour, prompts.tokens)
-    terms = one.terms(times)
-    if not is_zero(setup.prefill_s):
-        terms["framework"] = terms["framework"] + setup.prefill_s * times
-    return Phase((one.seconds + setup.prefill_s) * times, terms, one, prompts.chunks)
+    if is_zero(setup.prefill_s):
+        return Phase(one.seconds * times, one, prompts.chunks, times)
+    on_top = setup.prefill_s * times
+    return Phase(one.seconds * times + on_top, one, prompts.chunks, times, {"framework": on_top})
 
 
 def stage_share(setup: Setup, behaviour: Behaviour, tokens: Any) -> Any:
@@ -398,16 +406,15 @@ def decode_read_factor(setup: Setup, deployment: Deployment, behaviour: Behaviou
 def decode(deployment: Deployment, passes: Sequence[Pass]) -> Phase:
     """Time of one decoding step from the passes of `steps_of`; per step, not per token."""
     step = passes[0]
-    terms, seconds = step.terms(), step.seconds
-    overhead = deployment.draft_overhead_s
+    draft: Any = deployment.draft_overhead_s
     if len(passes) > 1:
         plain = passes[1]
         issued = plain.cut(plain.passes.terms["launch"]) + plain.cut(plain.passes.terms["framework"])
-        terms["draft"] = draft_seconds(
+        draft = draft_seconds(
             weight_share=deployment.draft_weight_share, passes=deployment.draft_passes,
-            target_step_s=plain.seconds, overhead_s=overhead, layer_share=deployment.draft_layer_share,
+            target_step_s=plain.seconds, overhead_s=draft, layer_share=deployment.draft_layer_share,
             issue_s=issued,
         )  # fmt: skip
-    elif not is_zero(overhead):
-        terms["draft"] = overhead
-    return Phase(seconds + terms["draft"] if "draft" in terms else seconds, terms, step)
+    if is_zero(draft):
+        return Phase(step.seconds, step)
+    return Phase(step.seconds + draft, step, added={"draft": draft})

@@ -56,17 +56,16 @@ class Case:
 
 def case_of(estimate: Estimate, pick: Callable[[Any], Any], *, counts: bool = True) -> Case:
     """The case that `pick` takes out of an array over the cases; without `counts` operators have times alone."""
-    prefill, decode = estimate.phases
     return Case(
         output_tokens=pick(estimate.output_tokens),
         tokens_per_step=pick(estimate.tokens_per_step),
         fits=pick(estimate.fits),
         weights_bytes=pick(estimate.weights_bytes),
         available_bytes=pick(estimate.available_bytes),
-        prefill_terms={name: pick(seconds) for name, seconds in estimate.prefill_terms.items()},
-        decode_terms={name: pick(seconds) for name, seconds in estimate.decode_terms.items()},
-        prefill_operators=prefill.operators_of_case(pick, counts=counts),
-        decode_operators=decode.operators_of_case(pick, counts=counts),
+        prefill_terms=estimate.prefill.terms(pick),
+        decode_terms=estimate.decode.terms(pick),
+        prefill_operators=estimate.prefill.operators(pick, counts=counts),
+        decode_operators=estimate.decode.operators(pick, counts=counts),
     )
 
 

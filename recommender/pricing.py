@@ -117,8 +117,8 @@ class Priced:
         """Seconds per named term of one phase, for one candidate."""
         found = self._terms.get((phase, index))
         if found is None:
-            terms = self.estimate.prefill_terms if phase == "prefill" else self.estimate.decode_terms
-            found = {name: self.one(seconds, index) for name, seconds in terms.items()}
+            times = self.estimate.prefill if phase == "prefill" else self.estimate.decode
+            found = times.terms(lambda value: self.one(value, index))
             self._terms[phase, index] = found
         return found
 
