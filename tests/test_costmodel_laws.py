@@ -220,6 +220,38 @@ def test_arrays_give_the_numbers_of_single_cases(model, device, engine) -> None:
         assert row["memory_bytes"] == pytest.approx(single["memory_bytes"])
 
 
+@quick
+@given(models, devices, engines, st.sampled_from([None, 0.05, 3.0]))
+def test_a_grid_gives_the_numbers_of_its_points(model, device, engine, rate) -> None:
+    """Prompts down, deployments across: passes that are worked out together keep to their own rows."""
+    prompts, batches = np.array([[64.0], [3000.0]]), [1.0, 40.0, 40.0]
+    formats, passes, shares = ["fp16", "int8", "fp16"], [0.0, 3.0, 0.0], [0.0, 0.0, 0.5]
+    fixed = {"tokens_per_step": 1.5, "verify_tokens": 4.0, "draft_weight_share": 0.1}
+    grid = run(
+        model, device, engine, Workload(batch=np.array(batches), input_tokens=prompts, request_rate=rate),
+        weight_format=np.array(formats), draft_passes=np.array(passes), host_weight_share=np.array(shares), **fixed,
+    )  # fmt: skip
+    for i, prompt in enumerate(prompts.ravel()):
+        for j in range(3):
+            one = run(
+                model, device, engine, Workload(batch=batches[j], input_tokens=float(prompt), request_rate=rate),
+                weight_format=formats[j], draft_passes=passes[j], host_weight_share=shares[j], **fixed,
+            ).as_dict()  # fmt: skip
+            point = grid.as_dict((i, j))
+            for name in ("ttft_ms", "tpot_ms", "e2e_ms", "throughput_tok_s", "max_batch", "bottleneck"):
+                wanted = one[name]
+                assert point[name] == (pytest.approx(wanted) if isinstance(wanted, float) else wanted), name
+            for phase in ("prefill", "decode"):
+                assert point[phase]["terms"] == pytest.approx(one[phase]["terms"])
+            assert [(each["name"], each["phase"], each["bound"]) for each in point["operators"]] == [
+                (each["name"], each["phase"], each["bound"]) for each in one["operators"]
+            ]
+            for name in ("flops", "bytes", "ms"):
+                assert [each[name] for each in point["operators"]] == pytest.approx(
+                    [each[name] for each in one["operators"]]
+                )
+
+
 CHANGES: dict[str, object] = {
     "weight_format": "int8", "kv_format": "fp8", "activation_format": "fp8", "devices": 2, "tensor_parallel": 2,
     "pipeline_parallel": 2, "expert_parallel": 2, "interconnect": "pcie", "weights_kept": 0.5, "layers_kept": 0.5,
