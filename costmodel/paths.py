@@ -32,12 +32,13 @@ AMX_OVER_VECTOR = {"int8": 16.0}
 AMX_OVER_VECTOR_FLOAT = 32.0
 NARROW_BITS = 6.0  # weights that mixed-precision kernels for few tokens are written for
 # Those kernels divide the depth of a matrix among the multiprocessors, so that 16 to 32 rows are still read near the
-# memory's rate (github.com/IST-DASLab/marlin; effects.csv E0818: 3.87x at 16 rows on A10): as good as with one tile.
+# memory's rate (github.com/IST-DASLab/marlin; effects.csv E0817, E0818: 3.87x at 1 and at 16 rows on A10): as good as
+# with one tile.
 # 64 and 128 differ by less than 2 % on the shown measurements.
 SPLIT_ROWS = 64.0
-TILE_ROWS = (
-    32.0  # assumed: two of the smallest tiles, which libraries take for few rows; nothing shown decides it
-)
+# Assumed: two of the smallest tiles, which libraries take for few rows; the shown rows do not decide between 16 and 64
+# (the medians of `kb validate` are the same).
+TILE_ROWS = 32.0
 # Engines that multiply all experts in one kernel with such tiles, as their sources do; assumed of the roofline. The
 # others run one product for each expert.
 GROUPED_EXPERTS = ("serving", "tensorrt", "roofline")
