@@ -146,12 +146,9 @@ def ask(connection: http.client.HTTPConnection, scenario: dict[str, Any]) -> Non
 def over_http(database: str, seconds: float, workers: int) -> None:
     """POST /api/v1/recommend over kept connections; the client takes its share of the same cores."""
     port = free_port()
-    code = (
-        f"import uvicorn; uvicorn.run('web.app:create_app', factory=True, port={port}, workers={workers}, "
-        "log_level='error', access_log=False)"
-    )
-    environment = {**os.environ, "KB_DATABASE_URL": database}
-    server = subprocess.Popen([sys.executable, "-c", code], env=environment, cwd=ROOT)
+    command = [sys.executable, "-m", "kb.cli", "serve", "--quiet", "--db", database]
+    command += ["--port", str(port), "--workers", str(workers)]
+    server = subprocess.Popen(command, cwd=ROOT)
     try:
         wait_for(port)
         times: list[float] = []
