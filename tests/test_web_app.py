@@ -3,8 +3,13 @@
 import html
 import json
 import re
+import shutil
+import sqlite3
 
 import pytest
+
+from kb.db import open_reader
+from web.deps import FRESHNESS_S, Library
 
 PAGES = (
     "/",
@@ -331,6 +336,24 @@ def test_get_changes_nothing(web, library):
         reader.one("SELECT COUNT(*) AS n, MAX(id) AS last FROM record"),
         reader.one("PRAGMA data_version"),
     )
+
+
+def test_what_another_process_changes_is_seen_after_a_moment(database, tmp_path, monkeypatch):
+    """Answers ask for changes once a second, not each time; what they then find is new knowledge."""
+    path = tmp_path / "kb.sqlite"
+    shutil.copy(database, path)
+    library = Library(lambda: open_reader(f"sqlite:///{path}"))
+    now = [0.0]
+    monkeypatch.setattr("web.deps.time.monotonic", lambda: now[0])
+    first = library.knowledge()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE meta SET value = 'another' WHERE key = 'data_version'")
+    connection.close()
+    assert library.knowledge() is first
+    now[0] = FRESHNESS_S
+    second = library.knowledge()
+    assert second is not first and library.knowledge() is second
+    library.close()
 
 
 def test_pages_stay_within_the_budget(web):

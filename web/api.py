@@ -104,7 +104,7 @@ def scenario_question(given: dict[str, Any]) -> Question:
 
 
 def answered(library: Any, given: dict[str, Any]) -> Response:
-    answer = service.recommend(library.reader(), question_of(given))
+    answer = library.recommend(question_of(given))
     return Response(answer.encoded(), media_type="application/json")
 
 

@@ -14,7 +14,10 @@ from fastapi import Depends, Request
 
 from kb import store_web
 from kb.reader import Reader
+from recommender.answer import Answer
 from recommender.knowledge import Knowledge, load_knowledge
+from recommender.question import Question
+from recommender.service import recommend_with
 from web.snapshot import Snapshot, build_snapshot
 
 FRESHNESS_S = 1.0  # how long a change made by another process may stay unseen
@@ -29,6 +32,7 @@ class Library:
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
         self._checked_at = float("-inf")
+        self._knowledge: tuple[float, Knowledge] | None = None  # with when it was found current
         self._readers: list[Reader] = []
 
     def reader(self) -> Reader:
@@ -56,7 +60,13 @@ class Library:
 
     def knowledge(self) -> Knowledge:
         """Techniques and their evidence as the recommender reads them; it keeps them per data version."""
-        return load_knowledge(self.reader())
+        asked_at = time.monotonic()
+        if self._knowledge is None or asked_at - self._knowledge[0] >= FRESHNESS_S:
+            self._knowledge = (asked_at, load_knowledge(self.reader()))
+        return self._knowledge[1]
+
+    def recommend(self, question: Question) -> Answer:
+        return recommend_with(self.knowledge(), question)
 
     def version(self) -> str:
         """Identity of data and code together: what an ETag is made of."""

@@ -13,7 +13,6 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from costmodel.catalogue import find_hardware
 from costmodel.errors import CostModelError
-from recommender import service
 from recommender.curves import advised_curves, full_estimate
 from recommender.errors import RecommenderError
 from recommender.question import Question
@@ -103,7 +102,7 @@ def ask(request: Request, library: LibraryDep) -> HTMLResponse:
 def example_of(library: Library, version: str) -> dict[str, Any]:
     """The worked example of the first page, once per data version."""
     question = question_of(EXAMPLE)
-    answer = service.recommend(library.reader(), question).as_dict()
+    answer = library.recommend(question).as_dict()
     return {
         "text": answer["verdict"]["text"],
         "cls": view.verdict_class(answer),
@@ -145,7 +144,7 @@ def recommend(request: Request, library: LibraryDep) -> Response:
         return answer_csv(library, given)
     try:
         question = question_of(given)
-        answer = service.recommend(library.reader(), question).as_dict()
+        answer = library.recommend(question).as_dict()
     except (CostModelError, RecommenderError) as error:
         return faulty(request, given, error)
     return answered(request, library, question, answer)
@@ -362,7 +361,7 @@ def curve_charts(
 def gain_json(request: Request, library: LibraryDep) -> Response:
     """The gain curve as a Plotly figure, fetched only when a reader explores it."""
     question = question_of(given_of(request))
-    best = view.best_of(service.recommend(library.reader(), question).as_dict())
+    best = view.best_of(library.recommend(question).as_dict())
     if best is None:
         return JSONResponse({"data": [], "layout": {}})
     data = advised_curves(library.knowledge(), question, best["techniques"], best["deployment"])
@@ -374,7 +373,7 @@ def gain_json(request: Request, library: LibraryDep) -> Response:
 def roofline_json(request: Request, library: LibraryDep) -> Response:
     """The roofline as a Plotly figure."""
     question = question_of(given_of(request))
-    answer = service.recommend(library.reader(), question).as_dict()
+    answer = library.recommend(question).as_dict()
     return JSONResponse(
         roofline_spec(
             answer["baseline"],
@@ -409,7 +408,7 @@ CSV_COLUMNS = (
 
 def answer_csv(library: Library, given: dict[str, str]) -> Response:
     """The ranked options as CSV, one row each."""
-    answer = service.recommend(library.reader(), question_of(given)).as_dict()
+    answer = library.recommend(question_of(given)).as_dict()
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
