@@ -118,10 +118,6 @@ class Estimate:
         return report.bound_of(self.decode_operators, self.decode_terms)
 
     @property
-    def prefill_bound(self) -> Any:
-        return report.bound_of(self.prefill_operators, self.prefill_terms)
-
-    @property
     def bottleneck(self) -> Any:
         """Slug of the taxonomy's bottleneck that costs most of a request's time."""
         return report.bottleneck_of(self)

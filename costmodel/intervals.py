@@ -12,7 +12,6 @@ from costmodel.tables import read_text
 if TYPE_CHECKING:
     from costmodel.estimate import Estimate
 
-CONFIDENCE = 0.8
 KIN_WIDTH = 1.5  # times as wide, in logarithms, as the widest of its class
 UNKNOWN = "?"  # engine that no list holds
 DEVICE = "device"  # rows of data/intervals.csv that list the measured devices

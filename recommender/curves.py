@@ -20,8 +20,6 @@ from recommender.situation import Situation, resolve
 from taxonomy.model import Technique
 
 MOST_BATCH = 512  # drawn, unless the question asks for more
-# An objective → the metric whose gain it ranks by, as in recommender.assess.
-METRIC_OF = {"cost": "throughput"}
 
 
 def gain_curves(
@@ -37,7 +35,7 @@ def gain_curves(
     "break_even": {"batch", "context_tokens"}}; one call of the cost model.
     """
     question = situation.question
-    metric = metric or METRIC_OF.get(question.objective, question.objective)
+    metric = metric or rank.METRIC_OF[question.objective]
     batches = np.unique(np.append(breakeven.BATCHES, float(question.batch)))
     contexts = np.unique(np.append(breakeven.CONTEXTS, float(question.input_tokens)))
     batch = np.concatenate([batches, np.full(len(contexts), float(question.batch))])

@@ -37,7 +37,7 @@ DRAFTING = frozenset(
     }
 )
 
-# More of the first kind is better, less of the second; used to see that an engine already does at least as much.
+# Less is better; used to see that an engine already does at least as much.
 _BETTER_IF_SMALLER = frozenset(
     {"kv_waste_share", "weights_kept", "kv_tokens_kept", "kv_read_share", "prompt_kept"}
 )

@@ -26,7 +26,6 @@ METRIC_OF = {
 NOISE = 0.04
 # Half-width of 80 % intervals in standard deviations of the logarithm.
 Z80 = 1.2816
-CONFIDENCE = 0.8
 
 
 # Share of a predicted change (in logarithms) that is uncertain, by what the change rests on. Chosen so that 80 %

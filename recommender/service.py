@@ -17,7 +17,7 @@ from recommender.pricing import price
 from recommender.question import Question
 from recommender.refusals import Refusal, first, inert_refusal
 from recommender.rules import matches_level
-from recommender.situation import Situation, resolve
+from recommender.situation import resolve
 
 
 def as_question(given: Question | Mapping[str, Any]) -> Question:
@@ -263,11 +263,6 @@ def estimate(question: Question | Mapping[str, Any], knowledge: Knowledge | None
         **body,
         "notes": list(situation.notes),
     }
-
-
-def situation_of(question: Question | Mapping[str, Any], knowledge: Knowledge | None = None) -> Situation:
-    """A question with its names resolved, for faces that show more than an estimate."""
-    return resolve(as_question(question), knowledge or Knowledge(techniques={}))
 
 
 def technique_curve(reader: Reader, slug: str, given: Question | Mapping[str, Any]) -> Json:

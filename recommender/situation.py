@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import SimpleNamespace
@@ -206,7 +205,3 @@ def model_traits(model: Model) -> frozenset[str]:
     if model.slug == "deepseek-r1" or model.slug.startswith(PREDICTION_LAYERS):
         traits.add("mtp")
     return frozenset(traits)
-
-
-def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Fields:
-    return {**base, **changes}

@@ -111,15 +111,6 @@ def combined(
     return merged
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """A priced set."""
-
-    slugs: tuple[str, ...]  # in the order in which one would deploy them
-    index: int  # of its element in the vectorised estimate
-    score: float
-
-
 def deployment_order(parts: Sequence[Part], chosen: Iterable[int]) -> tuple[int, ...]:
     """Cheapest to undo first: no training before calibration, lossless before lossy, then the larger gain."""
     return tuple(

@@ -20,7 +20,6 @@ router = APIRouter(prefix="/api/v1", tags=["graph and exports"])
 
 ERRORS = schemas.error_responses(404, 422)
 Many = Annotated[int, Query(ge=1, le=200, description="The strongest so many")]
-SCOPE = "`scope` says what three reference lists can tell and what they cannot."
 
 
 def answered(request: Request, answer: dict[str, Any]) -> Response:

@@ -27,7 +27,6 @@ DEFAULT_LIMIT = 50
 Limit = Annotated[int, Query(ge=1, le=store.MAX_LIMIT, description="Items per page")]
 Year = Annotated[str, StringConstraints(pattern=r"^[12][0-9]{3}(\.\.[12][0-9]{3})?$")]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the page before")]
-SURVEY_SLUGS = ("zhou", "yuan", "park")
 LIST_ERRORS = schemas.error_responses(404, 422)
 
 
