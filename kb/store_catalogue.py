@@ -10,7 +10,7 @@ from kb.reader import Reader, Row, loads
 def catalogue_version(reader: Reader) -> str:
     """A short text that changes whenever an answer could: the packaged data, ingested records, merges."""
     parts: list[Any] = []
-    row = reader.one("SELECT value FROM meta WHERE key = 'data_version'")
+    row = reader.one("SELECT value FROM meta WHERE key = 'data_digest'")
     parts.append(row["value"] if row else "")
     row = reader.one("SELECT COUNT(*) AS n, MAX(id) AS last FROM record")
     parts += [row["n"], row["last"]] if row else []

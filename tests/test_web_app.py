@@ -347,7 +347,7 @@ def test_what_another_process_changes_is_seen_after_a_moment(database, tmp_path,
     monkeypatch.setattr("web.deps.time.monotonic", lambda: now[0])
     first = library.knowledge()
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE meta SET value = 'another' WHERE key = 'data_version'")
+        connection.execute("UPDATE meta SET value = 'another' WHERE key = 'data_digest'")
     connection.close()
     assert library.knowledge() is first
     now[0] = FRESHNESS_S
