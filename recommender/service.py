@@ -24,18 +24,21 @@ def as_question(given: Question | Mapping[str, Any]) -> Question:
     return given if isinstance(given, Question) else Question.from_mapping(given)
 
 
-def recommend(reader: Reader, question: Question | Mapping[str, Any]) -> Answer:
-    """Rank every technique of the knowledge base for one scenario, and say why not for the others."""
-    return recommend_with(load_knowledge(reader), as_question(question))
+def recommend(reader: Reader, question: Question | Mapping[str, Any], *, brief: bool = False) -> Answer:
+    """Rank every technique of the knowledge base for one scenario, and say why not for the others.
+
+    `brief` is for whoever shows no figure's prediction: only those are made that may contradict the first entry.
+    """
+    return recommend_with(load_knowledge(reader), as_question(question), brief=brief)
 
 
-def recommend_with(knowledge: Knowledge, question: Question) -> Answer:
+def recommend_with(knowledge: Knowledge, question: Question, *, brief: bool = False) -> Answer:
     """The same on a snapshot already in memory; pure."""
     check_level(question, knowledge)
     situation = resolve(question, knowledge)
     assessments = assess(situation, knowledge)
     planned = plans.plan(assessments) if question.stack else None
-    recommendations = witnessed(ranked(assessments, planned), assessments)
+    recommendations = witnessed(ranked(assessments, planned), assessments, brief=brief)
     found = None
     if not assessments.baseline_fits:
         found = feasibility.explore(situation, assessments.priced, assessments.ways, assessments.ways_priced)
@@ -108,12 +111,15 @@ def order(items: Sequence[Recommendation], assessments: Assessments) -> list[Rec
     return [replace(item, rank=number) for number, item in enumerate(found, start=1)]
 
 
-def witnessed(items: Sequence[Recommendation], assessments: Assessments) -> list[Recommendation]:
+def witnessed(
+    items: Sequence[Recommendation], assessments: Assessments, *, brief: bool
+) -> list[Recommendation]:
     """The first entries with predictions beside their reported figures."""
+    count = 1 if brief else witness.WITNESSED
     first_ones = [
-        witness.with_predictions(item, assessments.knowledge) for item in items[: witness.WITNESSED]
+        witness.with_predictions(item, assessments.knowledge, scored_only=brief) for item in items[:count]
     ]
-    return [*first_ones, *items[witness.WITNESSED :]]
+    return [*first_ones, *items[count:]]
 
 
 def rejections(assessments: Assessments) -> tuple[Rejection, ...]:

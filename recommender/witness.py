@@ -31,20 +31,26 @@ def predicted(row: Mapping[str, Any], knowledge: Knowledge) -> float | None:
     return knowledge.predictions[key]
 
 
-def with_predictions(item: Recommendation, knowledge: Knowledge) -> Recommendation:
-    """The entry with predictions beside its first figures, and a sentence where they disagree."""
+def with_predictions(
+    item: Recommendation, knowledge: Knowledge, *, scored_only: bool = False
+) -> Recommendation:
+    """The entry with predictions beside its first figures, and a sentence where they disagree.
+
+    Only scored figures may disagree; with `scored_only` the others are left without a prediction.
+    """
     rows = {row["id"]: row for slug in item.members for row in knowledge.evidence.get(slug, ())}
     found: list[Json] = []
     apart: list[tuple[float, Json]] = []
     for number, figure in enumerate(item.evidence):
-        if number >= FIGURES or figure["id"] not in rows:
+        row = rows.get(figure["id"])
+        if number >= FIGURES or row is None or (scored_only and not row["score"]):
             found.append(figure)
             continue
-        value = predicted(rows[figure["id"]], knowledge)
+        value = predicted(row, knowledge)
         figure = {**figure, "predicted": value}
         found.append(figure)
         reported = figure["value"]
-        if value and reported and reported > 0 and rows[figure["id"]]["score"]:
+        if value and reported and reported > 0 and row["score"]:
             distance = abs(math.log(value / reported))
             if distance > math.log(APART):
                 apart.append((distance, figure))

@@ -411,3 +411,19 @@ def test_drafts_copied_from_the_text_are_no_step_without_the_users_word(reader):
 
     assert "prompt-lookup" not in steps()
     assert "prompt-lookup" in steps(acceptance_rate=0.9)
+
+
+def test_a_brief_answer_is_told_in_the_same_words(reader):
+    """It leaves out predictions beside figures; what contradicts the first entry stays."""
+    contradicted, predicted = 0, [0, 0]
+    for model in ("13b", "70b"):
+        asked = {"hardware": "a100", "model": model, "objective": "throughput", "batch": 64, "stack": False}
+        full, brief = recommend(reader, asked), recommend(reader, asked, brief=True)
+        assert brief.verdict == full.verdict and brief.rejected == full.rejected
+        assert [item.name for item in brief.recommendations] == [item.name for item in full.recommendations]
+        assert brief.recommendations[0].disagreement == full.recommendations[0].disagreement
+        contradicted += full.recommendations[0].disagreement is not None
+        for number, answer in enumerate((full, brief)):
+            figures = [each for item in answer.recommendations for each in item.evidence]
+            predicted[number] += sum(each["predicted"] is not None for each in figures)
+    assert contradicted and predicted[1] < predicted[0]

@@ -178,6 +178,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """Entry point of the `kb` command."""
+    # Our arrays are small and multiplied by no library: its threads would only cost 0.05 s as they start.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Reading the catalogue makes some 35,000 objects that live on; with Python's threshold of 700 the collector
     # walks them over a hundred times, some 0.05 s of a cold answer.
     gc.set_threshold(50_000)

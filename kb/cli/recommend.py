@@ -64,7 +64,7 @@ def command(output: Output, **flags: Any) -> None:
     question = Question.from_mapping({**scenario(flags), **rest(flags)})
     reader = open_reader(output)
     try:
-        answer = recommend(reader, question)
+        answer = recommend(reader, question, brief=not output.is_json)
     finally:
         reader.close()
     if output.is_json:
