@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from importlib import resources
 from pathlib import Path
 
 from costmodel.errors import InvalidFile
 
+DATA = Path(__file__).parent / "data"  # importlib.resources would import archives and temporary files first
 PROVENANCE = ("source", "locator", "retrieved", "basis", "note")
 BASES = ("vendor", "paper", "measured", "derived", "assumed")
 
 
 def read_text(name: str) -> str:
     """The text of a file in costmodel/data."""
-    return (resources.files("costmodel") / "data" / name).read_text(encoding="utf-8")
+    return (DATA / name).read_text(encoding="utf-8")
 
 
 def read_users_file(path: Path, *, what: str, kind: str, name: str, most_mb: int, field: str) -> str:

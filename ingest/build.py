@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
+import zlib
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,49 +13,60 @@ from kb.db import DataVersion
 if TYPE_CHECKING:
     from sqlmodel import Session
 
-PACKAGES = ("costmodel", "ingest", "taxonomy")
+Entry = os.DirEntry[str]
+
+ROOT = Path(__file__).parent.parent
+DATA = ("costmodel", "ingest", "taxonomy")
+# The modules whose change may alter what is built from the same data: folder, how their names begin.
+CODE = (("ingest", ""), ("kb", "models.py"), ("kb", "search"), ("taxonomy", ""))
 
 
-def data_files() -> Iterator[tuple[str, Path]]:
-    """Every packaged data file, sorted by package and path."""
-    for package in PACKAGES:
-        root = Path(str(resources.files(package))) / "data"
-        for path in sorted(root.rglob("*")):
-            if path.is_file():
-                yield f"{package}/{path.relative_to(root).as_posix()}", path
+def entries(folder: str) -> Iterator[tuple[str, Entry]]:
+    """Every file under a folder with its name."""
+    with os.scandir(ROOT / folder) as found:
+        for entry in found:
+            name = f"{folder}/{entry.name}"
+            if entry.is_dir():
+                yield from entries(name)
+            elif entry.is_file():
+                yield name, entry
 
 
-def code_files() -> Iterator[tuple[str, Path]]:
-    """The modules whose change may alter what is built from the same data."""
-    for package, pattern in (
-        ("ingest", "*.py"),
-        ("kb", "models.py"),
-        ("kb", "search*.py"),
-        ("taxonomy", "*.py"),
-    ):
-        root = Path(str(resources.files(package)))
-        for path in sorted(root.glob(pattern)):
-            yield f"{package}/{path.name}", path
+def modules(folder: str, begin: str) -> Iterator[tuple[str, Entry]]:
+    with os.scandir(ROOT / folder) as found:
+        for entry in found:
+            if entry.name.startswith(begin) and entry.name.endswith(".py"):
+                yield f"{folder}/{entry.name}", entry
 
 
-def all_files() -> list[tuple[str, Path]]:
-    return [*data_files(), *code_files()]
+def all_files() -> dict[str, Entry]:
+    """Packaged data and the modules that read them, by name."""
+    found: dict[str, Entry] = {}
+    for package in DATA:
+        found.update(entries(f"{package}/data"))
+    for folder, begin in CODE:
+        found.update(modules(folder, begin))
+    return dict(sorted(found.items()))
 
 
 def data_stamp() -> str:
-    """A cheap fingerprint: names, sizes and modification times."""
-    digest = hashlib.sha256()
-    for name, path in all_files():
-        state = path.stat()
-        digest.update(f"{name}:{state.st_size}:{state.st_mtime_ns}\n".encode())
-    return digest.hexdigest()[:32]
+    """A cheap fingerprint: names, sizes and modification times.
+
+    Every command makes it; hashlib's import would take as long as all the rest.
+    """
+    states = [(name, entry.stat()) for name, entry in all_files().items()]
+    text = "\n".join(f"{name}:{state.st_size}:{state.st_mtime_ns}" for name, state in states)
+    total, latest = sum(state.st_size for _, state in states), max(state.st_mtime_ns for _, state in states)
+    return f"{total:x}-{latest:x}-{zlib.crc32(text.encode()):08x}"
 
 
 def data_digest() -> str:
     """The content's fingerprint: the same bytes give the same value on every machine."""
+    import hashlib
+
     digest = hashlib.sha256()
-    for name, path in all_files():
-        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, entry in all_files().items():
+        digest.update(name.encode() + b"\0" + Path(entry).read_bytes() + b"\0")
     return digest.hexdigest()
 
 
