@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from costmodel.efficiency import Rates, parameters
-from costmodel.numeric import distinct, maximum, minimum, where
+from costmodel.numeric import distinct, is_zero, maximum, minimum, where
 from costmodel.specs import Deployment, Engine, Hardware
 
 NODE_DEVICES = {"tpu": 256.0, "accelerator": 32.0}
@@ -105,6 +105,12 @@ def layout_of(hardware: Hardware, deployment: Deployment, engine: Engine, rates:
         devices, tensor, pipeline, node=node, splits_layers=engine.layout in ("layer", "pipeline")
     )
     expert = 1.0 if deployment.expert_parallel is None else deployment.expert_parallel
+    if not is_zero(deployment.disaggregated):
+        # one half of the devices processes prompts, the other half decodes
+        pool = where(deployment.disaggregated, maximum(devices / 2.0, 1.0), devices)
+        tensor = minimum(tensor, pool)
+        pipeline = minimum(pipeline, maximum(pool / tensor, 1.0))
+        expert = minimum(expert, pool)
     names = deployment.interconnect
     if isinstance(names, np.ndarray):
         unique, inverse = distinct(names)

@@ -20,7 +20,7 @@ from costmodel.kvcache import (
     kv_bytes_per_token,
     state_bytes_per_sequence,
 )
-from costmodel.numeric import ceiling, maximum, minimum, or_default, where
+from costmodel.numeric import ceiling, is_zero, maximum, minimum, or_default, where
 from costmodel.params import Parameters, count_parameters
 from costmodel.specs import Deployment, Engine, Hardware, Model, Workload
 from costmodel.units import BITS_PER_BYTE, GIB
@@ -87,7 +87,11 @@ def weight_bytes(model: Model, deployment: Deployment, engine: Engine | None = N
     else:  # one table serves as input and output; converters store it as the head
         tables = parts.embedding * head_bits
     tables = tables + parts.lookup * embedding_bits
-    return (linear + rest + tables) / BITS_PER_BYTE + deployment.extra_weight_bytes
+    total = (linear + rest + tables) / BITS_PER_BYTE + deployment.extra_weight_bytes
+    if is_zero(deployment.disaggregated):
+        return total
+    # the devices that process prompts and those that decode hold all of them each
+    return total * where(deployment.disaggregated & (deployment.devices > 1), 2.0, 1.0)
 
 
 def linear_weights(parts: Parameters, deployment: Deployment) -> Any:

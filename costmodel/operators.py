@@ -136,6 +136,7 @@ class Setup:
     tile_rows: Any  # rows from which on a multiplication is as underfilled as `half_tokens` says
     expert_tile_rows: Any  # the same of a multiplication of one expert
     batched_share: Any  # of the bandwidth, where several rows meet a weight
+    read_again: Any  # share of the weights' reading that each further row costs anew, up to SMALL_ROWS
     half_tokens: Any  # tokens at which a multiplication reaches half of its best rate
     link_bytes_per_s: Any
     link_latency_s: Any
@@ -207,6 +208,8 @@ def per_weight(
     memory_s = bytes_ / setup.weight_bytes_per_s
     if not is_one(setup.batched_share):
         memory_s = memory_s / where(rows > ONE_ROW, setup.batched_share, 1.0)
+    if not is_zero(setup.read_again):
+        memory_s = memory_s * (1.0 + setup.read_again * (minimum(maximum(rows, 1.0), SMALL_ROWS) - 1.0))
     return Cost(
         FLOPS_PER_WEIGHT * each, bytes_, compute_s, memory_s, 0.0, combine(compute_s, memory_s, setup.exposed_share)
     )  # fmt: skip

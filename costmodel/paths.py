@@ -30,6 +30,9 @@ WITHOUT_CUDA = ("amd-hbm", "amd-gddr", "intel-gpu")
 # 2048 FLOP or 4096 integer operations per core and cycle; two AVX-512 units do 64, or 256 with VNNI (Intel's figures)
 AMX_OVER_VECTOR = {"int8": 16.0}
 AMX_OVER_VECTOR_FLOAT = 32.0
+# MLX multiplies a few rows with quantized weights row after row: 4 rows take 3.3 times as long as one, 8 take 6.1, in
+# 4 and in 8 bits, on an M3 Ultra (ml-explore/mlx#4265); releases from 0.32 read them once on the newest devices
+MLX_READ_AGAIN = 0.74
 NARROW_BITS = 6.0  # weights that mixed-precision kernels for few tokens are written for
 # Those kernels divide the depth of a matrix among the multiprocessors, so that 16 to 32 rows are still read near the
 # memory's rate (github.com/IST-DASLab/marlin; effects.csv E0817, E0818: 3.87x at 1 and at 16 rows on A10): as good as
@@ -63,6 +66,7 @@ class Path(NamedTuple):
     host_factor: float  # host time to issue a layer over that of plain weights
     thread_factor: float  # rate of a CPU core over that of plain formats
     batched_share: float  # of the bandwidth, where several tokens meet a weight
+    read_again: float  # share of the weights' reading that each further row of a few costs anew
     expert_tile_rows: float  # the same of a multiplication of one expert
     tile_rows: float  # rows from which on a multiplication is underfilled as on prompts
     vector_factor: float  # rate of products with single vectors over that of plain weights
@@ -297,6 +301,7 @@ def of_format(
         host_factor=1.0 if ideal or rates.group.startswith("cpu") else host_cost,
         thread_factor=values.get(f"thread_scheme.small_lut.{rates.engine}", 1.0) if small_tables else 1.0,
         batched_share=values.get("decode_kernel.batched", 1.0) if small_tiles else 1.0,
+        read_again=MLX_READ_AGAIN if rates.engine == "mlx" and weights.is_quantized else 0.0,
         tile_rows=tile_rows,
         expert_tile_rows=tile_rows if rates.engine in GROUPED_EXPERTS else WHOLE_ROWS,
         vector_factor=unpack / share,

@@ -123,8 +123,9 @@ def model_refusals(
     code, traits = "not-applicable", model_traits(model)
     wanted = knowledge.demands[technique.slug]
     found = [Refusal(code, _lacking(trait, model)) for trait in wanted if trait not in traits]
-    if model.state_bytes_per_sequence and drafts:
-        # A rejected draft is cut off a cache; a recurrent state has already swallowed it.
+    if model.state_bytes_per_sequence and drafts and "mtp" not in traits:
+        # A rejected draft is cut off a cache; a recurrent state has already swallowed it. For models with a layer that
+        # predicts, engines keep the states in between (vLLM for Qwen3-Next and Qwen3.5, ggml-org/llama.cpp#20039).
         found.append(Refusal(code, f"needs to undo rejected tokens; {model.name} keeps a recurrent state."))
     if technique.mechanism == DRAFT_MODEL and "mtp" in traits and not has_small_sibling(model):
         found.append(

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 RELU_FAMILIES = ("opt",)
 # Models published with a layer that predicts a further token (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2;
 # Zhipu AI 2025, arXiv:2508.06471; Qwen3-Next and MiMo say so on their pages).
-PREDICTION_LAYERS = ("deepseek-v3", "glm-4.5", "qwen3-next", "mimo")
+PREDICTION_LAYERS = ("deepseek-v3", "glm-4.5", "qwen3-next", "qwen3.5", "mimo")
 
 
 @dataclass(frozen=True, kw_only=True)

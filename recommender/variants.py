@@ -42,6 +42,7 @@ FUSED_FROM_TOKENS = 32768
 # 0.56 and 0.59 for each alone.
 LLAMA_DRAFT_PARAMETERS = 6.8e7
 LLAMA_DRAFT_ACCEPTANCE = 0.575
+LLAMA_DRAFT_LAYERS = 2  # huggingface.co/JackFram/llama-68m, config.json
 SMALLEST_SHARE = 0.002  # the least that the knob takes; the size above decides
 # AutoGPTQ replaces attention by a fused module in these families unless told not to (auto_gptq/modeling/llama.py and
 # gptj.py, `inject_fused_attention`, on by default since its version 0.2 of May 2023).
@@ -250,15 +251,13 @@ def _drafts(config: str, model: str, knobs: set[str], found: Variant) -> None:
             draft = float(pair[1]) if pair else float(small[1] or small[2])
             if 0 < draft < float(sizes[0]):
                 found.knobs["draft_share"] = draft / float(sizes[0])
-        elif (
-            not small
-            and {"smallest_draft", "acceptance_rate"} <= knobs
-            and "tree_tokens" not in knobs
-            and re.match(r"vicuna|llama-?(1|2)?\b(?!-?3)", model.lower())
-        ):
-            found.knobs["smallest_draft"] = LLAMA_DRAFT_PARAMETERS
-            found.knobs["draft_share"] = SMALLEST_SHARE
-            found.knobs.setdefault("acceptance_rate", LLAMA_DRAFT_ACCEPTANCE)
+        elif not small and re.match(r"vicuna|llama-?(1|2)?\b(?!-?3)", model.lower()):
+            if "draft_layers" in knobs:
+                found.knobs["draft_layers"] = LLAMA_DRAFT_LAYERS
+            if {"smallest_draft", "acceptance_rate"} <= knobs and "tree_tokens" not in knobs:
+                found.knobs["smallest_draft"] = LLAMA_DRAFT_PARAMETERS
+                found.knobs["draft_share"] = SMALLEST_SHARE
+                found.knobs.setdefault("acceptance_rate", LLAMA_DRAFT_ACCEPTANCE)
 
 
 def _shares(config: str, knobs: set[str], found: Variant) -> None:
@@ -306,5 +305,5 @@ def _layout(config: str, baseline: str, touched: set[str], found: Variant) -> No
         found.baseline_devices = int(versus[2])
     elif several:
         found.baseline_devices = int(several[1] or several[2])
-    elif "tensor_parallel" in touched or "pipeline_parallel" in touched or "expert_parallel" in touched:
+    elif "tensor_parallel" in touched or "pipeline_parallel" in touched:
         found.baseline_devices = 1

@@ -71,6 +71,38 @@ def test_p47_disaggregation_adds_a_transfer_to_the_first_token() -> None:
     )
 
 
+def test_disaggregation_gives_each_phase_half_of_the_devices() -> None:
+    """Prompts take as long as on two of four devices, but for the transfer; each half holds all weights."""
+    apart = run("llama-2-7b", "a100-80gb", devices=4, disaggregated=True)
+    half = run("llama-2-7b", "a100-80gb", devices=2)
+    whole = run("llama-2-7b", "a100-80gb", devices=4)
+    assert apart.ttft_s > half.ttft_s > whole.ttft_s
+    assert apart.tpot_s == pytest.approx(half.tpot_s)
+    assert apart.memory.weights_bytes == pytest.approx(2 * whole.memory.weights_bytes)
+
+
+def test_mlx_reads_quantized_weights_again_for_each_of_a_few_rows() -> None:
+    """ml-explore/mlx#4265: 3.26 times as long for 4 rows as for one, 6.12 for 8 (M3 Ultra, 4 bits)."""
+    one, four, eight = (
+        run(
+            "llama-3.1-8b",
+            "m3-ultra-80c",
+            "mlx",
+            Workload(batch=1),
+            weight_format="mlx-4bit",
+            verify_tokens=rows,
+        ).tpot_s
+        for rows in (1, 4, 8)
+    )
+    assert 2.4 < four / one < 3.5 and 4.5 < eight / one < 6.5
+
+
+def test_grace_hopper_reaches_its_host_memory_over_its_own_link() -> None:
+    """vllm-project/vllm#6317: 4.6 tokens/s of Llama-3-70B in 16 bits with what does not fit on the host; PCIe allows 1."""
+    found = run("llama-3-70b", "gh200-96gb", "vllm", Workload(batch=1), host_weight_share=0.4)
+    assert 0.1 < found.tpot_s < 1 / 3
+
+
 def test_a_queue_lengthens_the_first_token_with_the_rate() -> None:
     rates = np.array([0.1, 1.0, 4.0, 10.0])
     found = run("llama-3.1-8b", "a100-80gb", work=Workload(batch=64, request_rate=rates))

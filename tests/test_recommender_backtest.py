@@ -226,13 +226,13 @@ def test_reuse_of_prefixes_hangs_on_the_hit_rate(knowledge):
 
 
 def test_sparse_prefill_is_set_beside_fused_attention(knowledge):
-    """MInference, arXiv:2407.02490: sparse prefill gains more the longer the prompt."""
+    """MInference's own table (experiments/README.md): a loss at 10,000 tokens, 1.8 times at 100,000, 9.9 at a million."""
     base = {"technique": "minference", "metric": "ttft_reduction", "model": "Llama-3-8B", "config": ""}
     gains = [
         predict_row(row(**base, baseline=baseline, input_tokens=prompt), knowledge)["predicted"]
         for baseline, prompt in (("FlashAttention-2", "16384"), ("dense", "100k"), ("dense", "1M"))
     ]
-    assert 1.05 < gains[0] < gains[1] < gains[2] and gains[1] > 1.5
+    assert gains[0] <= 1.0 and 1.5 < gains[1] < gains[2]
 
 
 def test_a_count_of_devices_is_no_batch(knowledge):

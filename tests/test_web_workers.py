@@ -82,6 +82,15 @@ def ask(address, path="/api/v1/health"):
         connection.close()
 
 
+@pytest.fixture
+def interruptible():
+    """Shells ignore Ctrl-C in what they start in the background, and children inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_dead_worker_is_replaced(listener, database):
     """Real processes: all connections are answered before and after one is killed; Ctrl-C ends everything."""
     seen, faults = [], []
