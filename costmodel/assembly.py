@@ -12,7 +12,7 @@ from costmodel.formats import for_engine, lookup
 from costmodel.layout import PCIE_BYTES_PER_S, Layout, layout_of
 from costmodel.linear import Shape, shape_of
 from costmodel.numeric import maximum, minimum, or_default, where
-from costmodel.offload import DISK_BYTES_PER_S, HOST_FLOPS_PER_S, HOST_MEMORY_BYTES_PER_S, host_link
+from costmodel.offload import DISK_BYTES_PER_S, HOST_FLOPS_PER_S, HOST_MEMORY_BYTES_PER_S
 from costmodel.operators import Setup
 from costmodel.paths import Path, paths, peak_flops
 from costmodel.specs import Deployment, Engine, Hardware, Model
@@ -166,7 +166,7 @@ def build(
     setup = assemble(
         shape, hardware.bandwidth_bytes_per_s, rates, path, layout, deployment,
         attention_peak=peak_flops(hardware, "fp16", accumulates_16=rates.accumulates_16),
-        host_bytes_per_s=host_link(hardware) or PCIE_BYTES_PER_S,
+        host_bytes_per_s=hardware.host_bytes_per_s or PCIE_BYTES_PER_S,
     )  # fmt: skip
     setup.layer_gap_s, setup.layer_host_s, setup.elementwise_factor = gap, host, elementwise
     setup.ideal = ideal

@@ -44,7 +44,8 @@ def link_of(hardware: Hardware, rates: Rates, interconnect: str | None) -> tuple
 def link_kind(hardware: Hardware, interconnect: str | None) -> tuple[float, str]:
     """Data-sheet bytes/s per direction of a named link, and its kind: fabric, pcie or network."""
     name = (interconnect or hardware.interconnect or "none").lower()
-    pcie = hardware.host_bytes_per_s or PCIE_BYTES_PER_S
+    own = "c2c" in hardware.host_link.lower()  # a link to the host that no other device shares
+    pcie = PCIE_BYTES_PER_S if own else hardware.host_bytes_per_s or PCIE_BYTES_PER_S
     if name in NETWORKS:
         bandwidth, kind = NETWORKS[name], "network"
     elif name.startswith(("pcie", "none", "host")) or not hardware.interconnect_bytes_per_s:

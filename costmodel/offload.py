@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from costmodel.numeric import maximum, minimum
-from costmodel.specs import Hardware
 
 HOST_LINK_SHARE = (
     0.8  # of PCIe's rate that pinned copies reach (NVIDIA bandwidthTest on gen4: 25 of 31.5 GB/s)
@@ -13,15 +12,7 @@ HOST_LINK_SHARE = (
 HOST_MEMORY_BYTES_PER_S = 80e9  # two channels of DDR5-5200, as in a desktop; achieved share below
 HOST_MEMORY_SHARE = 0.5  # scattered experts over two sockets reach 0.35 (KTransformers), dense layers 0.75
 HOST_FLOPS_PER_S = 1e12  # achieved by the vector units of a desktop processor
-COHERENT_BYTES_PER_S = 450e9  # NVLink-C2C between Grace and Hopper, per direction (NVIDIA GH200 data sheet)
 DISK_BYTES_PER_S = 3.5e9  # NVMe on PCIe 3.0 x4 (data sheet of the class)
-
-
-def host_link(hardware: Hardware) -> float | None:
-    """Bytes/s per direction to the host's memory: a link of its own where there is one, else PCIe; None without any."""
-    if "C2C to CPU" in hardware.interconnect:
-        return COHERENT_BYTES_PER_S
-    return hardware.host_bytes_per_s
 
 
 def exposed_seconds(*, transfer_s: Any, device_s: Any, overlap: Any) -> Any:

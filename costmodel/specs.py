@@ -31,7 +31,7 @@ class Hardware:
     cache_bytes: float | None = None
     interconnect: str = "none"  # name of the device-to-device link: NVLink4, none …
     interconnect_bytes_per_s: float | None = None  # per direction
-    host_bytes_per_s: float | None = None  # PCIe, per direction
+    host_bytes_per_s: float | None = None  # PCIe or a link of its own, per direction
     tdp_w: float | None = None
     launch_year: int | None = None
     price_usd: float | None = None

@@ -21,7 +21,7 @@ from costmodel.formats import find_format, for_engine
 from costmodel.layout import NETWORK_BYTES_PER_S, PCIE_BYTES_PER_S, Layout, layout_of, link_kind, node_devices
 from costmodel.linear import Shape, shape_of
 from costmodel.measured import MOST_SEQUENCES, Case
-from costmodel.offload import HOST_FLOPS_PER_S, HOST_MEMORY_BYTES_PER_S, host_link
+from costmodel.offload import HOST_FLOPS_PER_S, HOST_MEMORY_BYTES_PER_S
 from costmodel.operators import Setup
 from costmodel.paths import Path, make_path, peak_flops
 from costmodel.specs import Deployment, Workload
@@ -134,7 +134,7 @@ def stack(cases: list[Case]) -> Stack:
         cases=cases,
         shape=shape,
         bandwidth=np.array([h.bandwidth_bytes_per_s for h in hardware]),
-        host_bytes_per_s=np.array([host_link(h) or PCIE_BYTES_PER_S for h in hardware]),
+        host_bytes_per_s=np.array([h.host_bytes_per_s or PCIE_BYTES_PER_S for h in hardware]),
         attention_peak=np.array(
             [
                 peak_flops(h, "fp16", accumulates_16=make_rates({}, c.group, c.kind).accumulates_16)

@@ -9,7 +9,7 @@ from typing import Any
 from costmodel.specs import Engine, Model
 from recommender import text
 from recommender.engines import names
-from recommender.explain import bottleneck
+from recommender.explain import NOTED_BYTES, bottleneck
 from recommender.feasibility import weight_bits
 from recommender.for_model import checkpoint_of
 from recommender.pricing import Priced
@@ -91,9 +91,6 @@ def narrow_bits(changes: Mapping[str, Any]) -> float | None:
 NOTICED = (
     3.0  # bits below which perplexity rises by more than half a point for 70B and more for smaller models
 )
-
-
-NOTED_BYTES = 1e9  # less than that every host has to spare
 
 
 def of_times(

@@ -17,6 +17,8 @@ from recommender.situation import Situation
 
 # A term below this share of a step does not decide anything and is not worth a number.
 WORTH_SAYING = 0.015
+# Bytes on the host below which every machine has them to spare.
+NOTED_BYTES = 1e9
 # A term that stays and takes this share of a phase caps what can be gained.
 WORTH_CAPPING = 0.15
 
@@ -223,7 +225,7 @@ def why(
     if makes_it_fit:
         total, available = priced.at("total_bytes", index), priced.at("available_bytes", index)
         host = priced.at("host_bytes", index)
-        aside = f" on the device and {text.bytes_(host)} on the host" if host >= 1e9 else ""
+        aside = f" on the device and {text.bytes_(host)} on the host" if host >= NOTED_BYTES else ""
         sentences.append(
             f"Memory goes from {text.bytes_(priced.at('total_bytes', 0))} to {text.bytes_(total)}{aside}, "
             f"so it fits with {text.bytes_(max(available - total, 0.0))} to spare."

@@ -20,7 +20,7 @@ TERM_NAMES = {
     "draft": "drafting",
     "prefill_of_others": "prefilling other requests",
     "decode_of_others": "sharing steps with running requests",
-    "prompt_compression": "compressing the prompt",
+    "prompt_compression": "extra work on the prompt",
     "cache_transfer": "moving the KV cache",
     "queue": "waiting in the queue",
 }
